@@ -1,0 +1,22 @@
+//! The wire format of toolpipe: newline-delimited JSON events, read by borrowing and written without a tree.
+//!
+//! What it is: [`Scanner`] turns one line into an [`Event`] that points into that line, [`Raw`] walks a JSON value
+//! without copying it, the structs of [`payload`] are the fields of each event kind, and [`Sink`] and [`Machine`] are
+//! the two traits that every filter is made of. What it is not: it opens nothing, prints nothing and keeps no stream
+//! state. The format itself is described in `docs/protocol.md`.
+
+mod kind;
+mod line;
+mod machine;
+pub mod payload;
+mod raw;
+mod scan;
+mod write;
+
+pub use kind::Kind;
+pub use line::{Event, Scanner};
+pub use machine::{Collect, Machine, Sink};
+pub use payload::Payload;
+pub use raw::{Entries, Items, Raw, Surrogates};
+pub use scan::{MAX_DEPTH, ScanError};
+pub use write::{Array, Object, minify, push_string, quoted};

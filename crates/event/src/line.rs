@@ -1,0 +1,188 @@
+//! One line of the protocol, read once, borrowing from it.
+
+use crate::{
+    Kind, Raw,
+    scan::{self, Scan, ScanError},
+};
+use std::borrow::Cow;
+
+/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to it).
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    key: (u32, u32),
+    value: (u32, u32),
+    key_escaped: bool,
+    value_escaped: bool,
+}
+
+/// Reads lines; keeps its table of members from line to line, so that reading allocates nothing.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    slots: Vec<Slot>,
+}
+
+impl Scanner {
+    /// Reads one line without its line feed (a carriage return at the end is white space).
+    ///
+    /// # Errors
+    /// When the line is no JSON object, or its `type` is missing or no string. The caller makes a `warning` of it.
+    pub fn read<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
+        let b = line.as_bytes();
+        self.slots.clear();
+        let mut i = scan::space(b, 0);
+        if b.get(i) != Some(&b'{') {
+            return scan::fail(i, if i == b.len() { "an empty line" } else { "not a JSON object" });
+        }
+        let (mut kind, mut stream, mut choice, mut t) = (None, None, 0, None);
+        i = scan::space(b, i + 1);
+        if b.get(i) == Some(&b'}') {
+            i += 1;
+        } else {
+            loop {
+                let slot = member(b, i)?;
+                let (value, key) = (self::value(line, slot), self::key(line, slot));
+                match key.as_ref() {
+                    "type" => kind = value.str().map(|name| Kind::of(&name)),
+                    "stream" => stream = Some(value).filter(|v| !v.is_null()),
+                    "choice" => choice = value.i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0),
+                    "t" => t = Some(value).filter(|v| !v.is_null()),
+                    _ => self.slots.push(slot),
+                }
+                i = scan::space(b, slot.value.1 as usize);
+                match b.get(i) {
+                    Some(b',') => i = scan::space(b, i + 1),
+                    Some(b'}') => {
+                        i += 1;
+                        break;
+                    }
+                    Some(_) => return scan::fail(i, "no comma or closing bracket"),
+                    None => return scan::fail(i, "the line ends inside the object"),
+                }
+            }
+        }
+        i = scan::space(b, i);
+        if i < b.len() {
+            return scan::fail(i, "text after the JSON object");
+        }
+        match kind {
+            Some(kind) => Ok(Event { raw: line, kind, stream, choice, t, slots: &self.slots }),
+            None => scan::fail(0, "no \"type\" that is a string"),
+        }
+    }
+}
+
+#[inline]
+fn member(b: &[u8], at: usize) -> Scan<Slot> {
+    if b.get(at) != Some(&b'"') {
+        return scan::fail(at, "no key in quotes");
+    }
+    let (key_end, key_escaped) = scan::string(b, at)?;
+    let mut i = key_end;
+    if b.get(i) != Some(&b':') {
+        i = scan::space(b, i);
+        if b.get(i) != Some(&b':') {
+            return scan::fail(i, "no colon after a key");
+        }
+    }
+    let start = scan::space(b, i + 1);
+    let (end, value_escaped) = scan::value(b, start)?;
+    Ok(Slot { key: (at as u32, key_end as u32), value: (start as u32, end as u32), key_escaped, value_escaped })
+}
+
+#[inline]
+fn key(line: &str, s: Slot) -> Cow<'_, str> {
+    if s.key_escaped {
+        Raw::checked(&line[s.key.0 as usize..s.key.1 as usize], true).str().unwrap_or_default()
+    } else {
+        Cow::Borrowed(&line[s.key.0 as usize + 1..s.key.1 as usize - 1])
+    }
+}
+
+#[inline]
+fn value(line: &str, s: Slot) -> Raw<'_> {
+    Raw::checked(&line[s.value.0 as usize..s.value.1 as usize], s.value_escaped)
+}
+
+/// One event: its kind, the common fields, and the others by name. Points into the line it was read from.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    raw: &'a str,
+    kind: Kind,
+    stream: Option<Raw<'a>>,
+    choice: u32,
+    t: Option<Raw<'a>>,
+    slots: &'a [Slot],
+}
+
+impl<'a> Event<'a> {
+    /// The line as it came, without its line feed.
+    pub fn raw(&self) -> &'a str {
+        self.raw
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The name of its stream, as JSON; `None` is the unnamed stream.
+    pub fn stream(&self) -> Option<Raw<'a>> {
+        self.stream
+    }
+
+    /// The index of its choice; 0 when the line names none.
+    pub fn choice(&self) -> u32 {
+        self.choice
+    }
+
+    /// Milliseconds since `stream_start`, as JSON.
+    pub fn t(&self) -> Option<Raw<'a>> {
+        self.t
+    }
+
+    /// The field `key`, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
+    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
+        self.fields().filter(|(k, _)| k == key).last().map(|(_, v)| v).filter(|v| !v.is_null())
+    }
+
+    /// The string field `key`.
+    pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.str()
+    }
+
+    /// All fields but `type` and the common ones, in the line's order.
+    #[inline]
+    pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
+        let raw = self.raw;
+        self.slots.iter().map(move |s| (key(raw, *s), value(raw, *s)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_order_of_keys_escaped_keys_and_spaces() {
+        let mut s = Scanner::default();
+        let e = s.read(" { \"text\" : \"a\\nb\" , \"ty\\u0070e\":\"content_delta\",\"stream\":\"x\",\"choice\":2,\"t\":1.5}\r").unwrap();
+        assert_eq!((e.kind(), e.choice(), e.t().unwrap().text()), (Kind::ContentDelta, 2, "1.5"));
+        assert_eq!((e.get_str("text").unwrap().as_ref(), e.stream().unwrap().text()), ("a\nb", "\"x\""));
+    }
+
+    #[test]
+    fn what_is_no_event_says_why() {
+        let mut s = Scanner::default();
+        for (line, why) in [
+            ("", "an empty line"),
+            ("[1]", "not a JSON object"),
+            ("{}", "no \"type\" that is a string"),
+            (r#"{"type":7}"#, "no \"type\" that is a string"),
+            (r#"{"type":"error"} x"#, "text after the JSON object"),
+            (r#"{"type":"error""#, "the line ends inside the object"),
+            (r#"{"type":"err"#, "the line ends inside a string"),
+        ] {
+            assert_eq!(s.read(line).unwrap_err().what, why, "{line}");
+        }
+    }
+}

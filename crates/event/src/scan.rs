@@ -1,0 +1,242 @@
+//! The JSON grammar of RFC 8259 over a complete text: one pass, no recursion, no copy.
+//!
+//! [`value`] checks one value and says where it ends. Everything that reads JSON in this crate goes through it, so a line
+//! that was accepted once can be walked again by [`crate::Raw`] without a case for errors.
+
+/// How deep arrays and objects may nest. The open brackets of one line are the bits of a `u128`.
+pub const MAX_DEPTH: u32 = 128;
+
+/// Why a text is not the JSON that was wanted, and at which byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScanError {
+    /// Bytes from the start of the text.
+    pub at: usize,
+    /// What was wrong, as the end of the sentence "not an event: …".
+    pub what: &'static str,
+}
+
+impl std::fmt::Display for ScanError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at byte {}", self.what, self.at)
+    }
+}
+
+impl std::error::Error for ScanError {}
+
+pub(crate) type Scan<T> = Result<T, ScanError>;
+
+#[cold]
+pub(crate) fn fail<T>(at: usize, what: &'static str) -> Scan<T> {
+    Err(ScanError { at, what })
+}
+
+/// Bytes that end the plain run of a string: the quote, the backslash and the control characters.
+const STOP: [bool; 256] = {
+    let mut t = [false; 256];
+    let mut i = 0;
+    while i < 0x20 {
+        t[i] = true;
+        i += 1;
+    }
+    t[b'"' as usize] = true;
+    t[b'\\' as usize] = true;
+    t
+};
+
+#[inline]
+pub(crate) fn space(b: &[u8], mut at: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(at) {
+        at += 1;
+    }
+    at
+}
+
+/// Skips the plain bytes of a string from `at`; eight at a time while none of them needs a look.
+#[inline]
+fn plain(b: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    while let Some(eight) = b.get(at..at + 8) {
+        let mut w = [0; 8];
+        w.copy_from_slice(eight);
+        let w = u64::from_le_bytes(w);
+        let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
+        let control = w.wrapping_sub(ONES * 0x20) & !w & HIGH;
+        let stop = zero(w ^ (ONES * b'"' as u64)) | zero(w ^ (ONES * b'\\' as u64)) | control;
+        if stop != 0 {
+            return at + stop.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < b.len() && !STOP[b[at] as usize] {
+        at += 1;
+    }
+    at
+}
+
+/// A string that begins at the quote `at`: the index after its closing quote, and whether it holds an escape.
+#[inline]
+pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
+    let mut i = plain(b, at + 1);
+    let mut escaped = false;
+    loop {
+        match b.get(i) {
+            Some(b'"') => return Ok((i + 1, escaped)),
+            Some(b'\\') => {
+                escaped = true;
+                match b.get(i + 1) {
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => i += 2,
+                    Some(b'u') => match b.get(i + 2..i + 6) {
+                        Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => i += 6,
+                        _ => return fail(i, "a \\u escape without four hex digits"),
+                    },
+                    _ => return fail(i, "an unknown escape in a string"),
+                }
+            }
+            Some(_) => return fail(i, "a control character in a string"),
+            None => return fail(i, "the line ends inside a string"),
+        }
+        i = plain(b, i);
+    }
+}
+
+fn digits(b: &[u8], at: usize) -> Scan<usize> {
+    let mut i = at;
+    while let Some(b'0'..=b'9') = b.get(i) {
+        i += 1;
+    }
+    if i == at { fail(at, "a number without digits") } else { Ok(i) }
+}
+
+pub(crate) fn number(b: &[u8], at: usize) -> Scan<usize> {
+    let mut i = at;
+    if b.get(i) == Some(&b'-') {
+        i += 1;
+    }
+    i = if b.get(i) == Some(&b'0') { i + 1 } else { digits(b, i)? };
+    if b.get(i) == Some(&b'.') {
+        i = digits(b, i + 1)?;
+    }
+    if let Some(b'e' | b'E') = b.get(i) {
+        i += 1;
+        if let Some(b'+' | b'-') = b.get(i) {
+            i += 1;
+        }
+        i = digits(b, i)?;
+    }
+    Ok(i)
+}
+
+fn word(b: &[u8], at: usize, w: &'static str) -> Scan<usize> {
+    if b[at..].starts_with(w.as_bytes()) { Ok(at + w.len()) } else { fail(at, "not a JSON value") }
+}
+
+/// Checks the value that begins at `at` (no space before it): the index after it, and whether it is a string with an escape.
+#[inline]
+pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
+    match b.get(at) {
+        Some(b'"') => string(b, at),
+        Some(b'{' | b'[') => container(b, at).map(|end| (end, false)),
+        _ => scalar(b, at).map(|end| (end, false)),
+    }
+}
+
+#[inline]
+fn scalar(b: &[u8], at: usize) -> Scan<usize> {
+    match b.get(at) {
+        Some(b'-' | b'0'..=b'9') => number(b, at),
+        Some(b't') => word(b, at, "true"),
+        Some(b'f') => word(b, at, "false"),
+        Some(b'n') => word(b, at, "null"),
+        Some(_) => fail(at, "not a JSON value"),
+        None => fail(at, "the line ends before a value"),
+    }
+}
+
+fn container(b: &[u8], at: usize) -> Scan<usize> {
+    let mut depth = 0_u32;
+    let mut objects = 0_u128; // bit 0: the innermost bracket is an object
+    let mut i = at;
+    loop {
+        // Here a value begins.
+        match b.get(i) {
+            Some(&open @ (b'{' | b'[')) => {
+                if depth == MAX_DEPTH {
+                    return fail(i, "nested deeper than 128");
+                }
+                depth += 1;
+                objects = objects << 1 | u128::from(open == b'{');
+                i = space(b, i + 1);
+                let close = if open == b'{' { b'}' } else { b']' };
+                if b.get(i) != Some(&close) {
+                    if open == b'{' {
+                        i = key(b, i)?;
+                    }
+                    continue;
+                }
+            }
+            Some(b'"') => i = space(b, string(b, i)?.0),
+            _ => i = space(b, scalar(b, i)?),
+        }
+        // Here a value has ended, or an empty container stands before its closing bracket.
+        loop {
+            match (b.get(i), objects & 1 == 1) {
+                (Some(b','), true) => {
+                    i = key(b, space(b, i + 1))?;
+                    break;
+                }
+                (Some(b','), false) => {
+                    i = space(b, i + 1);
+                    break;
+                }
+                (Some(b'}'), true) | (Some(b']'), false) => {
+                    depth -= 1;
+                    objects >>= 1;
+                    if depth == 0 {
+                        return Ok(i + 1);
+                    }
+                    i = space(b, i + 1);
+                }
+                (Some(_), _) => return fail(i, "no comma or closing bracket"),
+                (None, _) => return fail(i, "the line ends inside a value"),
+            }
+        }
+    }
+}
+
+/// A key and its colon: the index where the value begins.
+fn key(b: &[u8], at: usize) -> Scan<usize> {
+    if b.get(at) != Some(&b'"') {
+        return fail(at, "no key in quotes");
+    }
+    let i = space(b, string(b, at)?.0);
+    if b.get(i) != Some(&b':') {
+        return fail(i, "no colon after a key");
+    }
+    Ok(space(b, i + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(s: &str) -> bool {
+        matches!(value(s.as_bytes(), 0), Ok((end, _)) if end == s.len())
+    }
+
+    #[test]
+    fn accepts_what_serde_json_accepts() {
+        for s in ["{}", "[]", r#"{"a":[1,-0.5e+3,{"b":null}],"c":"\u00e9\n"}"#, "[[],{}]", "true", "-0", r#""long enough for the eight byte step""#] {
+            assert!(whole(s), "{s}");
+        }
+        for s in ["", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "01", "1.", "\"\\x\"", "\"\u{1}\"", "tru", "[1 2]", "{1:2}", "\"abcdefgh\n\"", "+1", "NaN", "\"\\u12\"", "[}"] {
+            assert!(!whole(s), "{s}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded_without_recursion() {
+        assert!(whole(&("[".repeat(128) + &"]".repeat(128))));
+        assert_eq!(value("[".repeat(100_000).as_bytes(), 0).unwrap_err().what, "nested deeper than 128");
+    }
+}

@@ -1,0 +1,261 @@
+//! JSON written straight into a buffer, in the order of the calls.
+
+/// 0: written as it is; 1: escaped by this byte alone; 2: the first byte of U+0080–U+00BF, which may be a C1 control.
+const ESCAPE: [u8; 256] = {
+    let mut t = [0; 256];
+    let mut i = 0;
+    while i < 0x20 {
+        t[i] = 1;
+        i += 1;
+    }
+    t[b'"' as usize] = 1;
+    t[b'\\' as usize] = 1;
+    t[0x7f] = 1;
+    t[0xc2] = 2;
+    t
+};
+
+/// Appends `text` as a JSON string. C0, DEL and C1 are always escaped, so that no terminal sees them raw.
+pub fn push_string(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    escape(out, text);
+    out.push(b'"');
+}
+
+/// `text` as a JSON string.
+pub fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    push_string(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
+}
+
+fn escape(out: &mut Vec<u8>, text: &str) {
+    let b = text.as_bytes();
+    let mut from = 0;
+    let mut i = 0;
+    while i < b.len() {
+        let class = ESCAPE[b[i] as usize];
+        if class == 0 || (class == 2 && b[i + 1] > 0x9f) {
+            i += 1;
+            continue;
+        }
+        out.extend_from_slice(&b[from..i]);
+        let width = if class == 2 { 2 } else { 1 };
+        match b[i] {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            c => {
+                let code = if class == 2 { b[i + 1] } else { c };
+                let hex = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[hex[code as usize >> 4], hex[code as usize & 15]]);
+            }
+        }
+        i += width;
+        from = i;
+    }
+    out.extend_from_slice(&b[from..]);
+}
+
+/// Appends checked JSON without the white space between its tokens, so that it fits on one line of the protocol.
+/// DEL and C1 controls inside its strings are escaped; everything else, digits included, stays as it was.
+pub fn minify(out: &mut Vec<u8>, json: &str) {
+    let b = json.as_bytes();
+    let (mut i, mut inside) = (0, false);
+    while i < b.len() {
+        match b[i] {
+            b' ' | b'\t' | b'\r' | b'\n' if !inside => {}
+            b'\\' if inside => {
+                out.extend_from_slice(&b[i..(i + 2).min(b.len())]);
+                i += 1;
+            }
+            c if inside && (c == 0x7f || (c == 0xc2 && b[i + 1] <= 0x9f)) => {
+                let width = if c == 0x7f { 1 } else { 2 };
+                escape(out, &json[i..i + width]);
+                i += width - 1;
+            }
+            c => {
+                inside ^= c == b'"';
+                out.push(c);
+            }
+        }
+        i += 1;
+    }
+}
+
+/// An object being written: members in the order of the calls, closed by [`Object::close`].
+#[derive(Debug)]
+pub struct Object<'b> {
+    out: &'b mut Vec<u8>,
+    first: bool,
+}
+
+impl<'b> Object<'b> {
+    /// Opens an object at the end of `out`.
+    pub fn open(out: &'b mut Vec<u8>) -> Self {
+        out.push(b'{');
+        Object { out, first: true }
+    }
+
+    fn key(&mut self, key: &str) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        push_string(self.out, key);
+        self.out.push(b':');
+    }
+
+    /// A string member.
+    pub fn str(&mut self, key: &str, value: &str) -> &mut Self {
+        self.key(key);
+        push_string(self.out, value);
+        self
+    }
+
+    /// A string member, if there is a value.
+    pub fn maybe_str(&mut self, key: &str, value: Option<&str>) -> &mut Self {
+        if let Some(value) = value {
+            self.str(key, value);
+        }
+        self
+    }
+
+    /// A member whose value is JSON already (checked, and on one line).
+    pub fn raw(&mut self, key: &str, json: &str) -> &mut Self {
+        self.key(key);
+        self.out.extend_from_slice(json.as_bytes());
+        self
+    }
+
+    /// A member whose value is checked JSON that may span lines; see [`minify`].
+    pub fn minified(&mut self, key: &str, json: &str) -> &mut Self {
+        self.key(key);
+        minify(self.out, json);
+        self
+    }
+
+    /// An integer member.
+    pub fn int(&mut self, key: &str, value: impl Into<i128>) -> &mut Self {
+        self.key(key);
+        let value: i128 = value.into();
+        self.out.extend_from_slice(value.to_string().as_bytes());
+        self
+    }
+
+    /// A boolean member.
+    pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, if value { "true" } else { "false" })
+    }
+
+    /// A time in milliseconds, given in microseconds, written with at most three decimals.
+    pub fn millis(&mut self, key: &str, micros: u64) -> &mut Self {
+        let (whole, part) = (micros / 1000, micros % 1000);
+        let text = if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_owned() };
+        self.raw(key, &text)
+    }
+
+    /// A member that is an object, written by `fill`.
+    pub fn object(&mut self, key: &str, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
+        self.key(key);
+        let mut o = Object::open(self.out);
+        fill(&mut o);
+        o.close();
+        self
+    }
+
+    /// A member that is an array, written by `fill`.
+    pub fn array(&mut self, key: &str, fill: impl FnOnce(&mut Array<'_>)) -> &mut Self {
+        self.key(key);
+        let mut a = Array::open(self.out);
+        fill(&mut a);
+        a.close();
+        self
+    }
+
+    /// Closes the object.
+    pub fn close(self) {
+        self.out.push(b'}');
+    }
+}
+
+/// An array being written.
+#[derive(Debug)]
+pub struct Array<'b> {
+    out: &'b mut Vec<u8>,
+    first: bool,
+}
+
+impl<'b> Array<'b> {
+    /// Opens an array at the end of `out`.
+    pub fn open(out: &'b mut Vec<u8>) -> Self {
+        out.push(b'[');
+        Array { out, first: true }
+    }
+
+    fn comma(&mut self) {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+    }
+
+    /// A string item.
+    pub fn str(&mut self, value: &str) -> &mut Self {
+        self.comma();
+        push_string(self.out, value);
+        self
+    }
+
+    /// An item that is JSON already (checked, and on one line).
+    pub fn raw(&mut self, json: &str) -> &mut Self {
+        self.comma();
+        self.out.extend_from_slice(json.as_bytes());
+        self
+    }
+
+    /// An item that is an object, written by `fill`.
+    pub fn object(&mut self, fill: impl FnOnce(&mut Object<'_>)) -> &mut Self {
+        self.comma();
+        let mut o = Object::open(self.out);
+        fill(&mut o);
+        o.close();
+        self
+    }
+
+    /// Closes the array.
+    pub fn close(self) {
+        self.out.push(b']');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_never_leave_raw() {
+        assert_eq!(quoted("a\"\\\n\u{1b}[2J\u{7f}\u{9b}\u{a0}é"), "\"a\\\"\\\\\\n\\u001b[2J\\u007f\\u009b\u{a0}é\"");
+    }
+
+    #[test]
+    fn minified_json_fits_one_line_and_keeps_digits() {
+        let mut out = vec![];
+        minify(&mut out, "{ \"a b\" : [ 1.0 ,\n 23456789012345678901234 ], \"c\\\" \" : \"\u{7f} \u{85}é\" }");
+        assert_eq!(String::from_utf8(out).unwrap(), "{\"a b\":[1.0,23456789012345678901234],\"c\\\" \":\"\\u007f \\u0085é\"}");
+    }
+
+    #[test]
+    fn members_in_order() {
+        let mut out = vec![];
+        let mut o = Object::open(&mut out);
+        o.str("a", "x").int("n", 5).bool("b", true).millis("t", 1500).millis("u", 2_000).array("l", |a| {
+            a.str("p").raw("1").object(|o| {
+                o.raw("q", "null");
+            });
+        });
+        o.close();
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"x","n":5,"b":true,"t":1.5,"u":2,"l":["p",1,{"q":null}]}"#);
+    }
+}

@@ -1,0 +1,256 @@
+//! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
+
+use crate::{Block, Demux, Failure, Input, Output, Signals, Status, message};
+use base64::Engine;
+use event::payload::{self, Warning};
+use event::{Kind, Machine, Payload, Scanner, Sink};
+use std::path::PathBuf;
+
+/// How a filter reads, whatever it does.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// The command's name, for messages and warnings.
+    pub command: &'static str,
+    /// The operands; none is standard input.
+    pub files: Vec<PathBuf>,
+    /// `--no-time`: events that this command writes have no `t`.
+    pub no_time: bool,
+    /// `--strict`: a line that is no event ends the command with 2.
+    pub strict: bool,
+    /// `--max-line`, in bytes.
+    pub max_line: usize,
+    /// Write nothing: only the machines' answers matter.
+    pub quiet: bool,
+    /// Stop reading at the first machine that is settled.
+    pub stop_when_settled: bool,
+}
+
+/// How the run of a filter ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outcome {
+    /// Whether an `error` event passed, which makes a status of 0 or 1 a 2.
+    pub error: bool,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl Outcome {
+    /// The exit status of a command whose own answer is `answer`.
+    pub fn status(self, answer: Status) -> Status {
+        match self {
+            Outcome { signal: Some(n), .. } => Status::Signal(n),
+            Outcome { error: true, .. } if answer != Status::Undecided => Status::Error,
+            _ => answer,
+        }
+    }
+}
+
+/// How many bad lines are told on standard error; all of them become warnings in the stream.
+const TOLD: u64 = 10;
+/// How much of a bad line its warning carries, in bytes.
+const CARRIED: usize = 64 * 1024;
+
+/// Runs a machine for each stream of the input until it ends, the answer is known, or a signal comes.
+///
+/// # Errors
+/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<Outcome, Failure> {
+    let mut input = Input::open(&options.files, options.max_line)?;
+    let signals = Signals::new().ok();
+    let mut stdout = Output::new();
+    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: 0, error: false };
+    let mut stopped = false;
+    loop {
+        while !stopped {
+            let file = input.now();
+            let Some(block) = input.block(signals.as_ref(), &mut || stdout.flush())? else { break };
+            stopped = reader.block(block, &file, machines, &mut stdout)?;
+        }
+        if stopped || signals.as_ref().is_some_and(|s| s.seen().is_some()) || !input.advance() {
+            break;
+        }
+        reader.number = 0;
+    }
+    let mut rest = Copy::new(options, &mut stdout, b"");
+    for (stream, mut machine) in machines.drain() {
+        machine.finish(&mut Here { copy: &mut rest, at: (0, 0), stream: stream.as_deref(), t: None });
+    }
+    rest.end()?;
+    stdout.flush()?;
+    Ok(Outcome { error: reader.error, signal: signals.and_then(|s| s.seen()) })
+}
+
+/// What the driver keeps from block to block.
+struct Reader<'o> {
+    options: &'o Filter,
+    scanner: Scanner,
+    number: u64,
+    bad: u64,
+    error: bool,
+}
+
+impl Reader<'_> {
+    /// Takes one block; gives whether to stop.
+    fn block<M: Machine>(&mut self, block: Block<'_>, file: &str, machines: &mut Demux<M>, stdout: &mut Output) -> Result<bool, Failure> {
+        let bytes = match block {
+            Block::Lines(bytes) => bytes,
+            Block::TooLong(start, length) => {
+                let mut copy = Copy::new(self.options, stdout, start);
+                self.number += 1;
+                self.bad_line(start, length, file, "longer than --max-line", &mut copy)?;
+                return copy.end().map(|()| false);
+            }
+        };
+        let mut copy = Copy::new(self.options, stdout, bytes);
+        // One check for the whole block; only a block with a bad byte is checked line by line.
+        let text = std::str::from_utf8(bytes).ok();
+        let mut next = 0;
+        while next < bytes.len() {
+            let at = next;
+            let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
+            next = (end + 1).min(bytes.len());
+            self.number += 1;
+            let line = match text {
+                Some(text) => Ok(&text[at..end]),
+                None => std::str::from_utf8(&bytes[at..end]),
+            };
+            let Ok(line) = line else {
+                self.bad_line(&bytes[at..end], (end - at) as u64, file, "not UTF-8", &mut copy)?;
+                continue;
+            };
+            if line.len() > self.options.max_line {
+                self.bad_line(line.as_bytes(), line.len() as u64, file, "longer than --max-line", &mut copy)?;
+                continue;
+            }
+            match self.scanner.read(line) {
+                Ok(event) => {
+                    self.error |= event.kind() == Kind::Error;
+                    let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
+                    let settled = machines.push(&event, &mut Here { copy: &mut copy, at: (at, next), stream, t });
+                    if settled && self.options.stop_when_settled {
+                        return copy.end().map(|()| true);
+                    }
+                }
+                Err(_) if line.trim_ascii().is_empty() => copy.pass(at, next),
+                Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), &mut copy)?,
+            }
+        }
+        copy.end().map(|()| false)
+    }
+
+    /// A line that is no event: it goes on inside a warning.
+    fn bad_line(&mut self, start: &[u8], length: u64, file: &str, what: &str, copy: &mut Copy<'_>) -> Result<(), Failure> {
+        let options = self.options;
+        if options.strict {
+            copy.flush()?;
+            return Err(Failure::Strict { file: file.to_owned(), line: self.number, what: what.to_owned() });
+        }
+        self.bad += 1;
+        if self.bad <= TOLD {
+            let more = if self.bad == TOLD { "; further ones are only in the stream" } else { "" };
+            message(options.command, &format!("{file}, line {}: not an event ({what}), passed on as a warning{more}", self.number));
+        }
+        let mut kept = &start[..start.len().min(CARRIED)];
+        if let Err(e) = std::str::from_utf8(kept)
+            && e.error_len().is_none()
+        {
+            kept = &kept[..e.valid_up_to()]; // the cut fell into a character
+        }
+        let text = String::from_utf8_lossy(kept);
+        let exact = matches!(text, std::borrow::Cow::Borrowed(_));
+        let base64 = (!exact).then(|| base64::engine::general_purpose::STANDARD.encode(kept));
+        copy.write(
+            &Warning {
+                source: options.command,
+                code: "not_an_event",
+                message: &format!("line {} of {file} is not an event: {what}", self.number),
+                raw: Some(&text),
+                raw_bytes: (kept.len() as u64 != length || !exact).then_some(length),
+                raw_base64: base64.as_deref(),
+                line: Some(self.number),
+            },
+            None,
+            0,
+            None,
+        );
+        Ok(())
+    }
+}
+
+/// One block on its way out: lines that pass one after the other leave it as one piece.
+struct Copy<'b> {
+    options: &'b Filter,
+    stdout: &'b mut Output,
+    block: &'b [u8],
+    run: (usize, usize),
+    failed: Option<Failure>,
+}
+
+impl<'b> Copy<'b> {
+    fn new(options: &'b Filter, stdout: &'b mut Output, block: &'b [u8]) -> Self {
+        Copy { options, stdout, block, run: (0, 0), failed: None }
+    }
+
+    #[inline]
+    fn pass(&mut self, at: usize, next: usize) {
+        if self.run.1 != at {
+            self.put_run();
+            self.run.0 = at;
+        }
+        self.run.1 = next;
+    }
+
+    fn put_run(&mut self) {
+        let run = &self.block[self.run.0..self.run.1];
+        self.run.0 = self.run.1;
+        if self.options.quiet || self.failed.is_some() || run.is_empty() {
+            return;
+        }
+        let mut result = self.stdout.put(run);
+        if run.last() != Some(&b'\n') && result.is_ok() {
+            result = self.stdout.put(b"\n"); // the last line of a file that lacks its line feed
+        }
+        self.failed = result.err();
+    }
+
+    fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) {
+        self.put_run();
+        if self.options.quiet || self.failed.is_some() {
+            return;
+        }
+        let buffer = self.stdout.buffer();
+        payload::line(buffer, payload, stream, choice, t.filter(|_| !self.options.no_time));
+        buffer.push(b'\n');
+        self.failed = self.stdout.spill().err();
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.put_run();
+        self.failed.take().map_or(Ok(()), Err)?;
+        self.stdout.flush()
+    }
+
+    fn end(mut self) -> Result<(), Failure> {
+        self.put_run();
+        self.failed.map_or(Ok(()), Err)
+    }
+}
+
+/// The sink that a machine sees: the line at hand, and where it goes.
+struct Here<'h, 'b> {
+    copy: &'h mut Copy<'b>,
+    at: (usize, usize),
+    stream: Option<&'h str>,
+    t: Option<&'h str>,
+}
+
+impl Sink for Here<'_, '_> {
+    #[inline]
+    fn pass(&mut self) {
+        self.copy.pass(self.at.0, self.at.1);
+    }
+
+    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+        self.copy.write(payload, self.stream, choice, self.t);
+    }
+}

@@ -1,0 +1,20 @@
+//! The one crate that touches standard input and output.
+//!
+//! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when to flush, a reader that
+//! goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages on standard error, the demultiplexer of streams
+//! ([`Demux`]) and the driver that makes a command of a machine ([`filter`]). What it is not: it knows no event's meaning
+//! beyond what a driver must (where a stream begins and ends, whether an error passed).
+
+mod demux;
+mod filter;
+mod input;
+mod output;
+mod signals;
+mod status;
+
+pub use demux::Demux;
+pub use filter::{Filter, Outcome, filter};
+pub use input::{Block, Input};
+pub use output::{Output, reader_gone};
+pub use signals::Signals;
+pub use status::{Failure, Status, message};

@@ -1,0 +1,80 @@
+//! Standard output, written in large blocks, with a reader that may go away at any time.
+
+use crate::Failure;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::AsFd;
+
+/// What is written at once when nothing forces it out earlier.
+const BLOCK: usize = 64 * 1024;
+
+/// Standard output behind one buffer. Nothing is written before [`Output::flush`] or a full block.
+#[derive(Debug, Default)]
+pub struct Output {
+    buffer: Vec<u8>,
+}
+
+impl Output {
+    /// An empty buffer before standard output.
+    pub fn new() -> Self {
+        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2) }
+    }
+
+    /// Appends whole lines; large ones go out without a copy when nothing waits before them.
+    ///
+    /// # Errors
+    /// [`Failure::Gone`] or [`Failure::Write`], as for every method here.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if self.buffer.is_empty() && bytes.len() >= BLOCK / 2 {
+            return write_all(bytes);
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.spill()
+    }
+
+    /// The buffer, to append whole lines to; follow it with [`Output::spill`].
+    pub fn buffer(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// Writes the buffer out if it has grown to a block.
+    pub fn spill(&mut self) -> Result<(), Failure> {
+        if self.buffer.len() >= BLOCK { self.flush() } else { Ok(()) }
+    }
+
+    /// Writes out whatever waits.
+    pub fn flush(&mut self) -> Result<(), Failure> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        let result = write_all(&self.buffer);
+        self.buffer.clear();
+        result
+    }
+}
+
+fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
+    use rustix::io::Errno;
+    let stdout = std::io::stdout();
+    while !bytes.is_empty() {
+        match rustix::io::write(stdout.as_fd(), bytes) {
+            Ok(n) => bytes = &bytes[n..],
+            Err(Errno::INTR) => {}
+            Err(Errno::AGAIN) => {
+                // Somebody made the pipe non-blocking: wait until it takes more, as a blocking one would have.
+                let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
+            }
+            Err(Errno::PIPE) => return Err(Failure::Gone),
+            Err(e) => return Err(Failure::Write(e.into())),
+        }
+    }
+    Ok(())
+}
+
+/// Whether the reader of standard output has closed it. Waits up to `wait` for that (`None`: until it happens), so that a
+/// command that has nothing to write for a while still notices.
+pub fn reader_gone(wait: Option<std::time::Duration>) -> bool {
+    let stdout = std::io::stdout();
+    let wait = wait.and_then(|d| Timespec::try_from(d).ok());
+    let mut fds = [PollFd::new(&stdout, PollFlags::empty())];
+    poll(&mut fds, wait.as_ref()).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}

@@ -1,0 +1,41 @@
+//! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// The first SIGINT or SIGTERM is remembered, and wakes a wait; the second ends the process at once.
+#[derive(Debug)]
+pub struct Signals {
+    seen: Arc<AtomicUsize>,
+    pub(crate) wake: UnixStream,
+}
+
+impl Signals {
+    /// Takes over both signals for this process.
+    ///
+    /// # Errors
+    /// When the system has no more file descriptors.
+    pub fn new() -> std::io::Result<Self> {
+        let (wake, write) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        let (seen, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the second signal finds `again` set by the first.
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
+            signal_hook::flag::register(signal, Arc::clone(&again))?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&seen), signal as usize)?;
+            signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+        }
+        Ok(Signals { seen, wake })
+    }
+
+    /// The number of the signal that came, if one did.
+    pub fn seen(&self) -> Option<i32> {
+        match self.seen.load(Ordering::Relaxed) {
+            0 => None,
+            n => i32::try_from(n).ok(),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! How a command ends: the exit statuses of the protocol and the one line on standard error.
+
+use std::io::Write;
+
+/// The exit status of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// 0: done; there is a tool call; results are ready.
+    Done,
+    /// 1: the answer is no.
+    No,
+    /// 2: an error, in the stream or of the command.
+    Error,
+    /// 3: not decided, or a call waits for approval.
+    Undecided,
+    /// 130 or 143: ended by this signal (2 or 15) after what was open had been closed.
+    Signal(i32),
+}
+
+impl Status {
+    /// The number for the system.
+    pub fn code(self) -> u8 {
+        match self {
+            Status::Done => 0,
+            Status::No => 1,
+            Status::Error => 2,
+            Status::Undecided => 3,
+            Status::Signal(n) => u8::try_from(128 + n).unwrap_or(255),
+        }
+    }
+}
+
+/// Why a command could not go on with its input or output.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The reader of standard output went away: it has enough. The command ends with 0 and says nothing.
+    #[error("the reader of standard output is gone")]
+    Gone,
+    /// Standard output cannot be written (disk full, …).
+    #[error("standard output: {0}, free some space or write elsewhere")]
+    Write(std::io::Error),
+    /// An input cannot be read.
+    #[error("{file}: {error}, check the path and its permissions")]
+    Read {
+        /// The file as it was named, or "standard input".
+        file: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// A line is no event, and `--strict` was given.
+    #[error("{file}, line {line}: not an event ({what}), mend the line or leave out --strict")]
+    Strict {
+        /// The file as it was named, or "standard input".
+        file: String,
+        /// 1-based.
+        line: u64,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+/// Writes `command: text` as one line on standard error. Control characters in `text` are escaped, since it may quote input.
+pub fn message(command: &str, text: &str) {
+    let mut line = format!("{command}: ");
+    for c in text.trim_end().chars() {
+        if c == '\n' {
+            line.push(' ');
+        } else if c.is_control() {
+            line.extend(c.escape_unicode());
+        } else {
+            line.push(c);
+        }
+    }
+    line.push('\n');
+    // Nothing is left to tell when standard error is closed.
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
