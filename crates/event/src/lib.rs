@@ -2,7 +2,7 @@
 //!
 //! What it is: [`Scanner`] turns one line into an [`Event`] that points into that line, [`Raw`] walks a JSON value
 //! without copying it, the structs of [`payload`] are the fields of each event kind, and [`Sink`] and [`Machine`] are
-//! the two traits that every filter is made of. What it is not: it opens nothing, prints nothing and keeps no stream
+//! the two traits that every filter is made of ([`View`] is their like for text). What it is not: it opens nothing, prints nothing and keeps no stream
 //! state. The format itself is described in `docs/protocol.md`.
 
 mod kind;
@@ -15,7 +15,7 @@ mod write;
 
 pub use kind::Kind;
 pub use line::{Event, Scanner};
-pub use machine::{Collect, Machine, Sink};
+pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
 pub use raw::{Entries, Items, Raw, Surrogates};
 pub use scan::{MAX_DEPTH, ScanError};

@@ -1,4 +1,4 @@
-//! The two traits that every filter is made of.
+//! The traits that every command is made of: a machine and its sink, and a view.
 
 use crate::{Event, Payload, Scanner, payload};
 
@@ -24,6 +24,15 @@ pub trait Machine {
     fn settled(&self) -> bool {
         false
     }
+}
+
+/// Events to bytes that are no events: text for people, or one answer. Sans-IO as a [`Machine`] is; one view sees all streams.
+pub trait View {
+    /// Takes the next event and appends what is to be shown now.
+    fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
+
+    /// The input ended: appends what is left to show.
+    fn finish(&mut self, out: &mut Vec<u8>);
 }
 
 /// A sink in memory: the lines that a pipe would get, without line feeds. For tests and for running machines inside a process.

@@ -79,6 +79,12 @@ impl<M: Machine> Demux<M> {
 fn begins(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::StreamStart | Kind::Thinking | Kind::ContentDelta | Kind::ToolCallDelta | Kind::ToolCall | Kind::Error | Kind::StreamEnd
+        Kind::StreamStart
+            | Kind::Thinking
+            | Kind::ContentDelta
+            | Kind::ToolCallDelta
+            | Kind::ToolCall
+            | Kind::Error
+            | Kind::StreamEnd
     )
 }

@@ -3,7 +3,7 @@
 use crate::{Block, Demux, Failure, Input, Output, Signals, Status, message};
 use base64::Engine;
 use event::payload::{self, Warning};
-use event::{Kind, Machine, Payload, Scanner, Sink};
+use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
 
 /// How a filter reads, whatever it does.
@@ -55,6 +55,45 @@ const CARRIED: usize = 64 * 1024;
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
 pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<Outcome, Failure> {
+    drive(options, machines)
+}
+
+/// What the driver hands each event to: the machines of a filter, or a view.
+pub(crate) trait Stage {
+    /// The event of the line `at.0..at.1` of the block. Gives whether the answer is known.
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool;
+    /// A blank line.
+    fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>);
+    /// A line that is no event.
+    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>);
+    /// The input has ended.
+    fn finish(&mut self, copy: &mut Copy<'_>);
+}
+
+impl<M: Machine> Stage for Demux<M> {
+    #[inline]
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
+        let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
+        self.push(event, &mut Here { copy, at, stream, t })
+    }
+
+    fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>) {
+        copy.pass(at.0, at.1);
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
+        copy.write(warning, None, 0, None);
+    }
+
+    fn finish(&mut self, copy: &mut Copy<'_>) {
+        for (stream, mut machine) in self.drain() {
+            machine.finish(&mut Here { copy, at: (0, 0), stream: stream.as_deref(), t: None });
+        }
+    }
+}
+
+/// Reads all input into `stage`; the rules of reading, flushing and ending are those of [`filter`].
+pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = Signals::new().ok();
     let mut stdout = Output::new();
@@ -64,7 +103,7 @@ pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<O
         while !stopped {
             let file = input.now();
             let Some(block) = input.block(signals.as_ref(), &mut || stdout.flush())? else { break };
-            stopped = reader.block(block, &file, machines, &mut stdout)?;
+            stopped = reader.block(block, &file, stage, &mut stdout)?;
         }
         if stopped || signals.as_ref().is_some_and(|s| s.seen().is_some()) || !input.advance() {
             break;
@@ -72,9 +111,7 @@ pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<O
         reader.number = 0;
     }
     let mut rest = Copy::new(options, &mut stdout, b"");
-    for (stream, mut machine) in machines.drain() {
-        machine.finish(&mut Here { copy: &mut rest, at: (0, 0), stream: stream.as_deref(), t: None });
-    }
+    stage.finish(&mut rest);
     rest.end()?;
     stdout.flush()?;
     Ok(Outcome { error: reader.error, signal: signals.and_then(|s| s.seen()) })
@@ -91,13 +128,19 @@ struct Reader<'o> {
 
 impl Reader<'_> {
     /// Takes one block; gives whether to stop.
-    fn block<M: Machine>(&mut self, block: Block<'_>, file: &str, machines: &mut Demux<M>, stdout: &mut Output) -> Result<bool, Failure> {
+    fn block(
+        &mut self,
+        block: Block<'_>,
+        file: &str,
+        stage: &mut impl Stage,
+        stdout: &mut Output,
+    ) -> Result<bool, Failure> {
         let bytes = match block {
             Block::Lines(bytes) => bytes,
             Block::TooLong(start, length) => {
                 let mut copy = Copy::new(self.options, stdout, start);
                 self.number += 1;
-                self.bad_line(start, length, file, "longer than --max-line", &mut copy)?;
+                self.bad_line(start, length, file, "longer than --max-line", stage, &mut copy)?;
                 return copy.end().map(|()| false);
             }
         };
@@ -115,31 +158,37 @@ impl Reader<'_> {
                 None => std::str::from_utf8(&bytes[at..end]),
             };
             let Ok(line) = line else {
-                self.bad_line(&bytes[at..end], (end - at) as u64, file, "not UTF-8", &mut copy)?;
+                self.bad_line(&bytes[at..end], (end - at) as u64, file, "not UTF-8", stage, &mut copy)?;
                 continue;
             };
             if line.len() > self.options.max_line {
-                self.bad_line(line.as_bytes(), line.len() as u64, file, "longer than --max-line", &mut copy)?;
+                self.bad_line(line.as_bytes(), line.len() as u64, file, "longer than --max-line", stage, &mut copy)?;
                 continue;
             }
             match self.scanner.read(line) {
                 Ok(event) => {
                     self.error |= event.kind() == Kind::Error;
-                    let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
-                    let settled = machines.push(&event, &mut Here { copy: &mut copy, at: (at, next), stream, t });
-                    if settled && self.options.stop_when_settled {
+                    if stage.event(&event, (at, next), &mut copy) && self.options.stop_when_settled {
                         return copy.end().map(|()| true);
                     }
                 }
-                Err(_) if line.trim_ascii().is_empty() => copy.pass(at, next),
-                Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), &mut copy)?,
+                Err(_) if line.trim_ascii().is_empty() => stage.blank((at, next), &mut copy),
+                Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), stage, &mut copy)?,
             }
         }
         copy.end().map(|()| false)
     }
 
     /// A line that is no event: it goes on inside a warning.
-    fn bad_line(&mut self, start: &[u8], length: u64, file: &str, what: &str, copy: &mut Copy<'_>) -> Result<(), Failure> {
+    fn bad_line(
+        &mut self,
+        start: &[u8],
+        length: u64,
+        file: &str,
+        what: &str,
+        stage: &mut impl Stage,
+        copy: &mut Copy<'_>,
+    ) -> Result<(), Failure> {
         let options = self.options;
         if options.strict {
             copy.flush()?;
@@ -148,7 +197,10 @@ impl Reader<'_> {
         self.bad += 1;
         if self.bad <= TOLD {
             let more = if self.bad == TOLD { "; further ones are only in the stream" } else { "" };
-            message(options.command, &format!("{file}, line {}: not an event ({what}), passed on as a warning{more}", self.number));
+            message(
+                options.command,
+                &format!("{file}, line {}: not an event ({what}), passed on as a warning{more}", self.number),
+            );
         }
         let mut kept = &start[..start.len().min(CARRIED)];
         if let Err(e) = std::str::from_utf8(kept)
@@ -159,7 +211,7 @@ impl Reader<'_> {
         let text = String::from_utf8_lossy(kept);
         let exact = matches!(text, std::borrow::Cow::Borrowed(_));
         let base64 = (!exact).then(|| base64::engine::general_purpose::STANDARD.encode(kept));
-        copy.write(
+        stage.bad_line(
             &Warning {
                 source: options.command,
                 code: "not_an_event",
@@ -169,16 +221,14 @@ impl Reader<'_> {
                 raw_base64: base64.as_deref(),
                 line: Some(self.number),
             },
-            None,
-            0,
-            None,
+            copy,
         );
         Ok(())
     }
 }
 
 /// One block on its way out: lines that pass one after the other leave it as one piece.
-struct Copy<'b> {
+pub(crate) struct Copy<'b> {
     options: &'b Filter,
     stdout: &'b mut Output,
     block: &'b [u8],
@@ -221,6 +271,15 @@ impl<'b> Copy<'b> {
         let buffer = self.stdout.buffer();
         payload::line(buffer, payload, stream, choice, t.filter(|_| !self.options.no_time));
         buffer.push(b'\n');
+        self.failed = self.stdout.spill().err();
+    }
+
+    /// Appends what `fill` writes, whatever it is.
+    pub(crate) fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        if self.options.quiet || self.failed.is_some() {
+            return;
+        }
+        fill(self.stdout.buffer());
         self.failed = self.stdout.spill().err();
     }
 

@@ -154,7 +154,11 @@ impl Input {
         }
     }
 
-    fn read(&mut self, signals: Option<&Signals>, idle: &mut dyn FnMut() -> Result<(), Failure>) -> Result<usize, Failure> {
+    fn read(
+        &mut self,
+        signals: Option<&Signals>,
+        idle: &mut dyn FnMut() -> Result<(), Failure>,
+    ) -> Result<usize, Failure> {
         use rustix::io::Errno;
         let Some((source, name)) = &self.now else { return Ok(0) };
         loop {

@@ -2,8 +2,8 @@
 //!
 //! What it is: reading lines in blocks ([`Input`]), writing in blocks ([`Output`]), the rule when to flush, a reader that
 //! goes away, signals ([`Signals`]), exit statuses ([`Status`]), messages on standard error, the demultiplexer of streams
-//! ([`Demux`]) and the driver that makes a command of a machine ([`filter`]). What it is not: it knows no event's meaning
-//! beyond what a driver must (where a stream begins and ends, whether an error passed).
+//! ([`Demux`]) and the drivers that make a command of a machine ([`filter()`]) and of a view ([`view()`]). What it is not:
+//! it knows no event's meaning beyond what a driver must (where a stream begins and ends, whether an error passed).
 
 mod demux;
 mod filter;
@@ -11,6 +11,8 @@ mod input;
 mod output;
 mod signals;
 mod status;
+mod terminal;
+mod view;
 
 pub use demux::Demux;
 pub use filter::{Filter, Outcome, filter};
@@ -18,3 +20,5 @@ pub use input::{Block, Input};
 pub use output::{Output, reader_gone};
 pub use signals::Signals;
 pub use status::{Failure, Status, message};
+pub use terminal::terminal;
+pub use view::view;

@@ -1,0 +1,43 @@
+//! The driver of a view: lines in, bytes out, under the same rules as a filter.
+
+use crate::filter::{Copy, Stage, drive};
+use crate::{Failure, Filter, Outcome};
+use event::payload::{self, Warning};
+use event::{Event, Scanner, View};
+
+/// Shows the input to `view` until it ends or a signal comes, and writes out what the view makes of it. A line that is no
+/// event becomes a `warning` event, as in a filter.
+///
+/// # Errors
+/// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
+pub fn view(options: &Filter, view: &mut dyn View) -> Result<Outcome, Failure> {
+    drive(options, &mut Shown { view, scanner: Scanner::default(), line: Vec::new() })
+}
+
+struct Shown<'v> {
+    view: &'v mut dyn View,
+    scanner: Scanner,
+    line: Vec<u8>,
+}
+
+impl Stage for Shown<'_> {
+    fn event(&mut self, event: &Event<'_>, _: (usize, usize), copy: &mut Copy<'_>) -> bool {
+        copy.text(|out| self.view.push(event, out));
+        false
+    }
+
+    fn blank(&mut self, _: (usize, usize), _: &mut Copy<'_>) {}
+
+    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
+        self.line.clear();
+        payload::line(&mut self.line, warning, None, 0, None);
+        let line = String::from_utf8_lossy(&self.line);
+        if let Ok(event) = self.scanner.read(&line) {
+            copy.text(|out| self.view.push(&event, out));
+        }
+    }
+
+    fn finish(&mut self, copy: &mut Copy<'_>) {
+        copy.text(|out| self.view.finish(out));
+    }
+}
