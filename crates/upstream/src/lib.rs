@@ -1,1 +1,21 @@
-//! .
+//! What is known of provider APIs: their streams into events, conversations into their requests.
+//!
+//! What it is: the table of APIs ([`Api`]), [`Stream`], which is fed the bytes of a response in any pieces and writes events,
+//! [`Conversation`], which is what a log holds, and [`request`], which makes the request of the next turn. What it is not: it
+//! opens no connection, has no clock, and merges no tool calls.
+
+mod api;
+mod conversation;
+mod decoder;
+mod failure;
+mod framing;
+mod recognise;
+mod request;
+mod stream;
+mod turn;
+
+pub use api::Api;
+pub use conversation::{Block, Call, Conversation, Message, Problem};
+pub use recognise::recognise;
+pub use request::{Request, RequestError, RequestOptions, request};
+pub use stream::{End, Stream, StreamOptions};

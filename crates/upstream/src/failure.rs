@@ -1,0 +1,119 @@
+//! What a provider says when it fails: the shapes of error objects.
+
+use event::Raw;
+
+/// Why a stream failed, as an `error` event says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// A word to match on.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Whether the same turn may be tried again.
+    pub retryable: bool,
+    /// What the provider said, as JSON on one line.
+    pub provider: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
+        Failure { code: code.to_owned(), message: message.into(), retryable, provider: None }
+    }
+
+    /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
+    /// `{"object":"error",…}`. `None` when it holds none.
+    pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
+        let is = |key: &str| frame.get_str(key).is_some_and(|v| v == "error");
+        if let Some(error) = frame.get("error").filter(|e| e.is_str() || e.is_object()) {
+            return Some(Self::of(error, None));
+        }
+        (is("object") || is("type")).then(|| Self::of(frame, None))
+    }
+
+    /// The error of a body that came with the HTTP status `status`, whatever its shape is.
+    pub(crate) fn of_body(status: u16, body: &str) -> Failure {
+        let parsed = Raw::parse(body).ok();
+        let inner = parsed.and_then(|v| if v.is_array() { v.items().next() } else { Some(v) });
+        let mut failure = match inner.filter(|v| v.is_object()) {
+            Some(v) => Self::of(v.get("error").filter(|e| e.is_str() || e.is_object()).unwrap_or(v), Some(status)),
+            None => Failure { message: sentence(body), ..Failure::default() },
+        };
+        failure.message =
+            format!("HTTP {status}: {}", if failure.message.is_empty() { "no message" } else { &failure.message });
+        failure.code = format!("http_{status}");
+        failure.retryable = retryable(status);
+        failure
+    }
+
+    /// Reads an error object, or a string that is the message.
+    pub(crate) fn of(error: Raw<'_>, status: Option<u16>) -> Failure {
+        let mut provider = Vec::new();
+        event::minify(&mut provider, error.text());
+        let provider = Some(String::from_utf8_lossy(&provider).into_owned());
+        if let Some(message) = error.str() {
+            return Failure {
+                code: "provider_error".into(),
+                message: message.into_owned(),
+                retryable: false,
+                provider,
+            };
+        }
+        let number = ["code", "status", "http_status", "status_code"].iter().find_map(|key| {
+            let v = error.get(key)?;
+            v.i64().or_else(|| v.str()?.parse().ok())
+        });
+        let status = status.or_else(|| number.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n)));
+        let word = ["code", "type", "status"]
+            .iter()
+            .find_map(|key| error.get_str(key).filter(|w| !w.is_empty() && w.parse::<i64>().is_err() && w != "error"));
+        let code = match (word, status) {
+            (Some(word), _) => word.into_owned(),
+            (None, Some(status)) => format!("http_{status}"),
+            (None, None) => "provider_error".to_owned(),
+        };
+        let message = ["message", "detail", "msg", "error"].iter().find_map(|key| {
+            let v = error.get(key)?;
+            Some(v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned()))
+        });
+        let retryable =
+            status.is_some_and(retryable) || RETRYABLE.iter().any(|w| code.to_ascii_lowercase().contains(w));
+        let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| "the provider reports an error".to_owned());
+        Failure { code, message, retryable, provider }
+    }
+}
+
+/// Words in providers' codes that mean "later".
+const RETRYABLE: [&str; 8] = [
+    "overloaded",
+    "rate_limit",
+    "server_error",
+    "unavailable",
+    "timeout",
+    "api_error",
+    "resource_exhausted",
+    "internal",
+];
+
+/// Whether a request that was answered with this HTTP status may be sent again.
+pub(crate) fn retryable(status: u16) -> bool {
+    matches!(status, 408 | 409 | 429 | 500..=599)
+}
+
+/// The first words of a body that is no JSON: without tags if it is HTML, on one line, at most 200 characters.
+pub(crate) fn sentence(body: &str) -> String {
+    let mut plain = String::new();
+    let mut inside = false;
+    for c in body.chars().take(20_000) {
+        match c {
+            '<' => inside = true,
+            '>' if inside => {
+                inside = false;
+                plain.push(' ');
+            }
+            c if !inside => plain.push(c),
+            _ => {}
+        }
+    }
+    let words: Vec<&str> = plain.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(200).collect()
+}

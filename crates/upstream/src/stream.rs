@@ -1,0 +1,229 @@
+//! One response of a provider, from bytes to events.
+
+pub(crate) mod anthropic;
+pub(crate) mod cohere;
+pub(crate) mod gemini;
+pub(crate) mod ollama;
+pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
+
+use crate::Api;
+use crate::decoder::Decoder;
+use crate::failure::Failure;
+use crate::framing::{Frame, Framing};
+use crate::turn::Turn;
+use event::payload::{FinishReason, SessionStats};
+use event::{Raw, Sink};
+
+/// What `stream_start` says beside what the provider does.
+#[derive(Clone, Debug, Default)]
+pub struct StreamOptions {
+    /// The tools of the request: a JSON array in OpenAI's shape, on one line.
+    pub tools: Option<String>,
+    /// `native`, `tag` or `none`.
+    pub tools_mode: Option<String>,
+    /// The dialect's name in tag mode.
+    pub dialect: Option<String>,
+    /// The model that was asked for; used where the response names none.
+    pub model: Option<String>,
+    /// The end of the prompt that the model's text continues.
+    pub prefill: Option<String>,
+    /// Which attempt this is, from 1.
+    pub attempt: Option<u32>,
+    /// Whether the endpoint without streaming had to be used.
+    pub fallback: bool,
+}
+
+/// How the bytes of a response ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The body's regular end.
+    Eof,
+    /// The connection was lost; a sentence for people.
+    Reset(String),
+    /// Nothing came for too long; a sentence for people.
+    Timeout(String),
+    /// We stopped it.
+    Cancelled,
+}
+
+/// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything is known, `stream_end`.
+///
+/// Feed it with [`Stream::push`] in any pieces, then call [`Stream::finish`] once; or use [`Stream::error_body`] alone.
+pub struct Stream {
+    framing: Framing,
+    reader: Reader,
+}
+
+struct Reader {
+    decoder: Box<dyn Decoder>,
+    turn: Turn,
+}
+
+impl Stream {
+    /// A stream of `api` that has not begun.
+    pub fn new(api: Api, options: StreamOptions) -> Self {
+        Stream {
+            framing: Framing::default(),
+            reader: Reader { decoder: (api.row().decoder)(), turn: Turn::new(api, options) },
+        }
+    }
+
+    /// Takes the next bytes of the body. What it is (server-sent events, JSON lines, a JSON array, one JSON value) is told from
+    /// the first of them. After [`Stream::is_done`] nothing is read any more.
+    pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
+        let Stream { framing, reader } = self;
+        if !reader.turn.is_ended() {
+            framing.push(bytes, &mut |frame| reader.frame(frame, out));
+        }
+    }
+
+    /// Takes a whole response of the endpoint without streaming, and ends.
+    pub fn whole(&mut self, body: &[u8], out: &mut dyn Sink) {
+        self.push(body, out);
+        self.finish(End::Eof, out);
+    }
+
+    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
+    pub fn error_body(&mut self, status: u16, body: &[u8], out: &mut dyn Sink) {
+        let failure = Failure::of_body(status, &String::from_utf8_lossy(body));
+        self.fail(&failure, out);
+    }
+
+    /// The bytes ended. Writes what is open, and `stream_end` unless it is written already.
+    pub fn finish(&mut self, end: End, out: &mut dyn Sink) {
+        let Stream { framing, reader } = self;
+        if reader.turn.is_ended() {
+            return;
+        }
+        framing.finish(&mut |frame| reader.frame(frame, out));
+        if !reader.turn.is_ended() {
+            reader.end(&end, out);
+        }
+    }
+
+    /// Whether `stream_end` is written: the provider's end mark came, and nothing that follows matters.
+    pub fn is_done(&self) -> bool {
+        self.reader.turn.is_ended()
+    }
+
+    /// Whether the first event is written, so that the request must not be tried again.
+    pub fn has_started(&self) -> bool {
+        self.reader.turn.has_started()
+    }
+
+    /// Whether an `error` event was written.
+    pub fn failed(&self) -> bool {
+        self.reader.turn.has_failed()
+    }
+
+    /// What `session_stats` will say. Tokens come from the provider; the caller may set the rest (times, retries, fallbacks)
+    /// before each push, since any push may be the one that writes it.
+    pub fn stats(&mut self) -> &mut SessionStats {
+        self.reader.turn.stats()
+    }
+
+    /// Ends the stream with an error of the caller's, such as a refused connection.
+    pub fn error(&mut self, code: &str, message: &str, retryable: bool, out: &mut dyn Sink) {
+        self.fail(&Failure::new(code, message, retryable), out);
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut dyn Sink) {
+        let reader = &mut self.reader;
+        if !reader.turn.is_ended() {
+            reader.decoder.finish(&mut reader.turn, out);
+            reader.turn.error(failure, out);
+            reader.turn.end(Some(FinishReason::Error), out);
+        }
+    }
+}
+
+impl Reader {
+    fn frame(&mut self, frame: Frame<'_>, out: &mut dyn Sink) {
+        if self.turn.is_ended() {
+            return;
+        }
+        let (name, text) = match frame {
+            Frame::Event { data, .. } if data.trim() == "[DONE]" => return self.done(out),
+            Frame::Event { name, data } => (name, data),
+            Frame::Value(text) => (None, text),
+            Frame::Broken(text) => {
+                return self.turn.warning(
+                    0,
+                    "bad_json",
+                    "the provider sent text that is no JSON value",
+                    Some(text),
+                    out,
+                );
+            }
+            Frame::Foreign { text, html } => return self.foreign(text, html, out),
+        };
+        if text.trim().is_empty() {
+            return;
+        }
+        let data = match Raw::parse(text) {
+            Ok(data) => data,
+            Err(why) => {
+                return self.turn.warning(
+                    0,
+                    "bad_json",
+                    &format!("the provider sent a frame that is no JSON: {why}"),
+                    Some(text),
+                    out,
+                );
+            }
+        };
+        if let Some(failure) = Failure::of_frame(data) {
+            self.turn.error(&failure, out);
+        } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
+            self.decoder.whole(data, &mut self.turn, out);
+        } else {
+            self.decoder.frame(name, data, &mut self.turn, out);
+        }
+        if self.turn.is_marked() {
+            self.end(&End::Eof, out);
+        }
+    }
+
+    /// `data: [DONE]`, which every API that speaks in server-sent events may end with.
+    fn done(&mut self, out: &mut dyn Sink) {
+        if self.turn.has_choice() {
+            self.turn.end_mark();
+        }
+        self.end(&End::Eof, out);
+    }
+
+    fn foreign(&mut self, text: &str, html: bool, out: &mut dyn Sink) {
+        let what = if html { "an HTML page" } else { "something that is no event stream and no JSON" };
+        let message = format!("the provider answered with {what}: {}", crate::failure::sentence(text));
+        self.turn.error(&Failure::new("not_a_stream", message, false), out);
+    }
+
+    fn end(&mut self, end: &End, out: &mut dyn Sink) {
+        self.decoder.finish(&mut self.turn, out);
+        let whole = self.turn.is_marked() || self.turn.is_whole();
+        let how = match end {
+            _ if self.turn.has_failed() => Some(FinishReason::Error),
+            End::Eof if whole => None,
+            End::Eof => {
+                let what = if self.turn.has_started() {
+                    "the stream ended before the provider's end mark"
+                } else {
+                    "the response was empty"
+                };
+                self.turn.error(&Failure::new("disconnected", what, true), out);
+                Some(FinishReason::Cut)
+            }
+            End::Reset(why) => {
+                self.turn.error(&Failure::new("disconnected", why, true), out);
+                Some(FinishReason::Cut)
+            }
+            End::Timeout(why) => {
+                self.turn.error(&Failure::new("timeout", why, true), out);
+                Some(FinishReason::Cut)
+            }
+            End::Cancelled => Some(FinishReason::Cancelled),
+        };
+        self.turn.end(how, out);
+    }
+}

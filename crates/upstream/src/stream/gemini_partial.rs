@@ -1,0 +1,337 @@
+//! Arguments that come as pieces with a JSON path each (Gemini 3's `partialArgs`), written as one growing JSON text.
+//!
+//! Source of the format: `PartialArg` in Google's Vertex AI reference: `jsonPath` after RFC 9535, one of `stringValue`, `numberValue`,
+//! `boolValue` and `nullValue`, and `willContinue` while more of the same string is to come. Pieces come in the order of the text nearly always,
+//! so they are written as fragments at once. Where a path comes back to a container that was closed, no fragment can be right: the
+//! text so far is read into a tree, and the whole text is given at the end.
+
+use event::{Raw, Surrogates, quoted};
+use serde_json::Value;
+
+/// A longer path is refused, as is deeper JSON everywhere else.
+const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
+
+/// What a piece did to the text.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Placed {
+    /// The next fragment of the text (empty when the piece adds nothing yet).
+    Fragment(String),
+    /// What was given so far does not hold: [`PartialArguments::close`] will give the whole text.
+    Restart,
+    /// Kept for the whole text that [`PartialArguments::close`] gives.
+    Held,
+    /// The path or the value cannot be read; nothing changed.
+    Unreadable,
+}
+
+/// The arguments of one call.
+#[derive(Debug, Default)]
+pub(crate) struct PartialArguments {
+    text: String,
+    /// The containers that are open, the outermost first; their current members are the path of the last piece.
+    open: Vec<Frame>,
+    /// The string at that path is open, and this is the half of a character that may stand at its end.
+    string: Option<Surrogates>,
+    /// Strings that said `willContinue`.
+    unfinished: Vec<Vec<Step>>,
+    tree: Option<(Value, Vec<Step>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+#[derive(Debug)]
+struct Frame {
+    current: Step,
+    /// Keys that this object has already; empty for an array, where the index tells.
+    keys: Vec<String>,
+}
+
+impl PartialArguments {
+    /// Takes one `PartialArg`.
+    pub(crate) fn push(&mut self, arg: Raw<'_>) -> Placed {
+        let steps = arg.get_str("jsonPath").and_then(|path| steps(&path));
+        let (Some(steps), Some(value)) = (steps, leaf(arg)) else { return Placed::Unreadable };
+        let placed = self.place(&steps, value);
+        self.unfinished.retain(|path| *path != steps);
+        if arg.get("willContinue").and_then(Raw::bool) == Some(true) {
+            self.unfinished.push(steps);
+        }
+        placed
+    }
+
+    /// Takes a whole member of the arguments, for parts that hold `args` beside the pieces.
+    pub(crate) fn member(&mut self, key: &str, value: Raw<'_>) -> Placed {
+        self.place(&[Step::Key(key.to_owned())], value)
+    }
+
+    /// Ends the arguments: the last fragment, or after [`Placed::Restart`] the whole text. Empty when no piece came.
+    pub(crate) fn close(&mut self) -> String {
+        if let Some((tree, _)) = &self.tree {
+            return tree.to_string();
+        }
+        let from = self.text.len();
+        self.close_to(0);
+        self.text.split_off(from)
+    }
+
+    fn place(&mut self, steps: &[Step], value: Raw<'_>) -> Placed {
+        if self.tree.is_some() {
+            self.plant(steps, value);
+            return Placed::Held;
+        }
+        let from = self.text.len();
+        if self.write(steps, value) {
+            return Placed::Fragment(self.text[from..].to_owned());
+        }
+        let path: Vec<Step> = self.open.iter().map(|f| f.current.clone()).collect();
+        self.close_to(0);
+        let tree = serde_json::from_str(&self.text).unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
+        self.tree = Some((tree, path));
+        self.plant(steps, value);
+        Placed::Restart
+    }
+
+    /// Writes the piece after what is there. Gives `false`, with the text still a prefix of the same value, when it has no place at the end.
+    fn write(&mut self, steps: &[Step], value: Raw<'_>) -> bool {
+        let shared = self.open.iter().zip(steps).take_while(|(f, s)| f.current == **s).count();
+        if shared == steps.len() || (shared == self.open.len() && shared > 0) {
+            // The same place again: only the rest of an open string can follow there.
+            let continues = shared == steps.len() && shared == self.open.len() && value.is_str();
+            let Some(half) = self.string.as_mut().filter(|_| continues) else { return false };
+            append(&mut self.text, half, value);
+            return true;
+        }
+        let first = match self.open.get(shared) {
+            None => true,
+            Some(frame) => match (&frame.current, &steps[shared]) {
+                (Step::Key(_), Step::Key(key)) if !frame.keys.contains(key) => false,
+                (Step::Index(last), Step::Index(next)) if *next == last + 1 => false,
+                _ => return false,
+            },
+        };
+        if steps[shared + usize::from(!first)..].iter().any(|s| matches!(s, Step::Index(n) if *n > 0)) {
+            return false;
+        }
+        if !first {
+            self.close_to(shared + 1);
+            self.text.push(',');
+            if let Some(frame) = self.open.last_mut() {
+                frame.current = steps[shared].clone();
+            }
+            self.begin_member(&steps[shared]);
+        }
+        for step in &steps[shared + usize::from(!first)..] {
+            self.text.push(if matches!(step, Step::Key(_)) { '{' } else { '[' });
+            self.open.push(Frame { current: step.clone(), keys: Vec::new() });
+            self.begin_member(step);
+        }
+        if value.is_str() {
+            self.text.push('"');
+            append(&mut self.text, self.string.insert(Surrogates::default()), value);
+        } else {
+            self.text.push_str(value.text());
+        }
+        true
+    }
+
+    fn begin_member(&mut self, step: &Step) {
+        if let Step::Key(key) = step {
+            self.text.push_str(&quoted(key));
+            self.text.push(':');
+            if let Some(frame) = self.open.last_mut() {
+                frame.keys.push(key.clone());
+            }
+        }
+    }
+
+    /// Closes the open string and all containers but the `depth` outermost.
+    fn close_to(&mut self, depth: usize) {
+        if let Some(mut half) = self.string.take() {
+            half.finish(&mut self.text);
+            self.text.push('"');
+        }
+        for frame in self.open.drain(depth..).rev() {
+            self.text.push(if matches!(frame.current, Step::Key(_)) { '}' } else { ']' });
+        }
+    }
+
+    /// Sets the piece in the tree. What stands in its way, because it is of another kind, is replaced.
+    fn plant(&mut self, steps: &[Step], value: Raw<'_>) {
+        let Some((tree, last)) = &mut self.tree else { return };
+        let mut at = tree;
+        for step in steps {
+            at = match step {
+                Step::Key(key) => {
+                    if !at.is_object() {
+                        *at = Value::Object(serde_json::Map::new());
+                    }
+                    at.as_object_mut().expect("set above").entry(key.clone()).or_insert(Value::Null)
+                }
+                Step::Index(n) => {
+                    if !at.is_array() {
+                        *at = Value::Array(Vec::new());
+                    }
+                    let items = at.as_array_mut().expect("set above");
+                    while items.len() <= *n {
+                        items.push(Value::Null);
+                    }
+                    &mut items[*n]
+                }
+            };
+        }
+        match (at, value.str()) {
+            (Value::String(text), Some(more)) if *last == steps || self.unfinished.iter().any(|p| p == steps) => text.push_str(&more),
+            (at, _) => *at = serde_json::from_str(value.text()).unwrap_or(Value::Null),
+        }
+        *last = steps.to_vec();
+    }
+}
+
+/// The value of a piece as JSON. A piece without one (an empty string that was left out) is an empty string.
+fn leaf(arg: Raw<'_>) -> Option<Raw<'_>> {
+    for (key, value) in arg.entries() {
+        match key.as_ref() {
+            "stringValue" if value.is_str() => return Some(value),
+            "numberValue" | "boolValue" if !value.is_null() => return Some(value),
+            // Protobuf writes its null as the name or the number of the one value of an enumeration, or as null.
+            "nullValue" => return Raw::parse("null").ok(),
+            _ => {}
+        }
+    }
+    Raw::parse("\"\"").ok()
+}
+
+fn append(text: &mut String, half: &mut Surrogates, value: Raw<'_>) {
+    let mut plain = String::new();
+    half.push(value, &mut plain);
+    let escaped = quoted(&plain);
+    text.push_str(&escaped[1..escaped.len() - 1]);
+}
+
+/// The steps of a singular path: `$.a.b[0]['c d']`. `None` when it is none, or is the root itself.
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut rest = path.strip_prefix('$').unwrap_or(path);
+    let mut steps = Vec::new();
+    if !rest.is_empty() && !rest.starts_with(['.', '[']) {
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        steps.push(Step::Key(rest[..end].to_owned()));
+        rest = &rest[end..];
+    }
+    while !rest.is_empty() {
+        if let Some(after) = rest.strip_prefix('.') {
+            let end = after.find(['.', '[']).unwrap_or(after.len());
+            if end == 0 {
+                return None;
+            }
+            steps.push(Step::Key(after[..end].to_owned()));
+            rest = &after[end..];
+        } else {
+            let inside = rest.strip_prefix('[')?;
+            let step;
+            (step, rest) = match inside.chars().next()? {
+                quote @ ('\'' | '"') => quoted_step(&inside[1..], quote)?,
+                _ => {
+                    let (digits, after) = inside.split_once(']')?;
+                    // A hole of a million items is a fault, not an argument.
+                    (Step::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?), after)
+                }
+            };
+            steps.push(step);
+        }
+    }
+    (!steps.is_empty() && steps.len() <= MAX_STEPS && matches!(steps[0], Step::Key(_))).then_some(steps)
+}
+
+/// A name in quotes, `text` beginning after the opening one; gives what follows its closing bracket.
+fn quoted_step(text: &str, quote: char) -> Option<(Step, &str)> {
+    let mut end = None;
+    let mut escaped = false;
+    for (i, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            c if c == quote => {
+                end = Some(i);
+                break;
+            }
+            _ => {}
+        }
+    }
+    let end = end?;
+    let name = if text[..end].contains('\\') {
+        // The escapes are JSON's, but for the quote.
+        let json = format!("\"{}\"", text[..end].replace("\\'", "'").replace(if quote == '\'' { "\"" } else { "\u{0}" }, "\\\""));
+        Raw::parse(&json).ok()?.str()?.into_owned()
+    } else {
+        text[..end].to_owned()
+    };
+    Some((Step::Key(name), text[end + 1..].strip_prefix(']')?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fragments, with `!` where the text began again.
+    fn run(pieces: &[&str]) -> Vec<String> {
+        let mut partial = PartialArguments::default();
+        let mut out: Vec<String> = pieces
+            .iter()
+            .map(|p| match partial.push(Raw::parse(p).unwrap()) {
+                Placed::Fragment(f) => f,
+                Placed::Restart => "!".to_owned(),
+                Placed::Held => String::new(),
+                Placed::Unreadable => "?".to_owned(),
+            })
+            .collect();
+        out.push(partial.close());
+        out
+    }
+
+    #[test]
+    fn pieces_in_order_are_fragments_of_one_text() {
+        let out = run(&[
+            r#"{"jsonPath":"$.a","stringValue":"x\"","willContinue":true}"#,
+            r#"{"jsonPath":"$.a","stringValue":"y\ud83d","willContinue":true}"#,
+            r#"{"jsonPath":"$.a","stringValue":"\ude00"}"#,
+            r#"{"jsonPath":"$.n","numberValue":12345678901234567890}"#,
+            r#"{"jsonPath":"$.l[0].p","boolValue":true}"#,
+            r#"{"jsonPath":"$.l[0].q","nullValue":"NULL_VALUE"}"#,
+            r#"{"jsonPath":"$.l[1].p","boolValue":false}"#,
+            r#"{"jsonPath":"$.m[0][0]","numberValue":1}"#,
+            r#"{"jsonPath":"$.m[1][0]","numberValue":2}"#,
+            r#"{"jsonPath":"$['o p']['it\\'s']","stringValue":""}"#,
+        ]);
+        assert_eq!(out[0], "{\"a\":\"x\\\"");
+        assert_eq!(
+            out.concat(),
+            "{\"a\":\"x\\\"y\u{1f600}\",\"n\":12345678901234567890,\"l\":[{\"p\":true,\"q\":null},{\"p\":false}],\"m\":[[1],[2]],\"o p\":{\"it's\":\"\"}}"
+        );
+    }
+
+    #[test]
+    fn a_path_that_comes_back_gives_the_whole_at_the_end() {
+        let out = run(&[
+            r#"{"jsonPath":"$.a.x","stringValue":"1","willContinue":true}"#,
+            r#"{"jsonPath":"$.b[0]","numberValue":2}"#,
+            r#"{"jsonPath":"$.a.x","stringValue":"3"}"#,
+            r#"{"jsonPath":"$.a.y","boolValue":true}"#,
+            r#"{"jsonPath":"$.b[2]","numberValue":4}"#,
+        ]);
+        assert_eq!(out[2..], ["!", "", "", r#"{"a":{"x":"13","y":true},"b":[2,null,4]}"#]);
+    }
+
+    #[test]
+    fn nothing_and_nonsense() {
+        assert_eq!(run(&[]), [""]);
+        for path in ["$", "$[0]", "$..a", "$.a[x]", "$.a[0", "$['a", "$.a[99999999999]"] {
+            assert_eq!(run(&[&format!(r#"{{"jsonPath":"{path}","numberValue":1}}"#)]), ["?", ""], "{path}");
+        }
+        assert_eq!(run(&[r#"{"jsonPath":"a.b","numberValue":1}"#]).concat(), r#"{"a":{"b":1}}"#);
+        assert_eq!(run(&[r#"{"jsonPath":"$.a","numberValue":1}"#, r#"{"jsonPath":"$.a.b","numberValue":2}"#]), [r#"{"a":1"#, "!", r#"{"a":{"b":2}}"#]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The shapes of well-known kinds of keys.
+
+use std::ops::Range;
+
+/// The first text in `bytes` that has the shape of a credential: its kind, such as `sk-…`.
+pub fn credential(bytes: &[u8]) -> Option<&'static str> {
+    shapes(bytes).next().map(|(kind, _)| kind)
+}
+
+/// All such texts in their order, the longest kind first where two begin at one place.
+pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
+    (0..bytes.len()).filter_map(move |at| {
+        if !STARTS[bytes[at] as usize] || !begins_word(&bytes[..at]) {
+            return None;
+        }
+        SHAPES.iter().find_map(|shape| {
+            let rest = bytes[at..].strip_prefix(shape.prefix.as_bytes())?;
+            let wide = |b: u8| shape.wide && matches!(b, b'.' | b'~' | b'+' | b'/' | b'=');
+            let belongs = |b: &&u8| b.is_ascii_alphanumeric() || matches!(**b, b'-' | b'_') || wide(**b);
+            let length = rest.iter().take_while(belongs).count();
+            let holds = length >= shape.least && random(&rest[..length]);
+            holds.then(|| (kind(shape), at..at + shape.prefix.len() + length))
+        })
+    })
+}
+
+/// A well-known kind of key.
+struct Shape {
+    prefix: &'static str,
+    /// The least number of characters after the prefix.
+    least: usize,
+    /// Whether `.`, `~`, `+`, `/` and `=` belong to it, besides letters, digits, `-` and `_`.
+    wide: bool,
+}
+
+const fn shape(prefix: &'static str, least: usize) -> Shape {
+    Shape { prefix, least, wide: false }
+}
+
+/// After the providers' and GitHub's published token formats. Most recent key forms begin with a word of their own, so that they can be found.
+const SHAPES: [Shape; 24] = [
+    shape("sk-", 16),   // OpenAI, Anthropic, DeepSeek, OpenRouter, …
+    shape("AIza", 30),  // Google
+    shape("ya29.", 20), // Google OAuth
+    shape("ghp_", 30),  // GitHub
+    shape("gho_", 30),
+    shape("ghu_", 30),
+    shape("ghs_", 30),
+    shape("ghr_", 30),
+    shape("github_pat_", 22),
+    shape("glpat-", 20), // GitLab
+    shape("xoxb-", 10),  // Slack
+    shape("xoxp-", 10),
+    shape("xoxa-", 10),
+    shape("xoxs-", 10),
+    shape("gsk_", 20), // Groq
+    shape("csk-", 20), // Cerebras
+    shape("xai-", 20),
+    shape("pplx-", 20), // Perplexity
+    shape("nvapi-", 20),
+    shape("hf_", 30),     // Hugging Face
+    shape("tgp_v1_", 20), // Together
+    shape("AKIA", 16),    // AWS
+    Shape { prefix: "Bearer ", least: 16, wide: true },
+    Shape { prefix: "bearer ", least: 16, wide: true },
+];
+
+/// The bytes that a shape begins with.
+const STARTS: [bool; 256] = {
+    let mut t = [false; 256];
+    let mut i = 0;
+    while i < SHAPES.len() {
+        t[SHAPES[i].prefix.as_bytes()[0] as usize] = true;
+        i += 1;
+    }
+    t
+};
+
+fn kind(shape: &Shape) -> &'static str {
+    match shape.prefix {
+        "sk-" => "sk-…",
+        "Bearer " | "bearer " => "Bearer …",
+        other => other,
+    }
+}
+
+/// Whether a word may begin after `before`. The letter of a JSON escape (`\n`) is no part of a word, nor is `\u003c`.
+fn begins_word(before: &[u8]) -> bool {
+    let Some(last) = before.last() else { return true };
+    if !(last.is_ascii_alphanumeric() || matches!(last, b'-' | b'_')) {
+        return true;
+    }
+    matches!(before, [.., b'\\', b'b' | b'f' | b'n' | b'r' | b't'])
+        || matches!(before, [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|h| h.is_ascii_hexdigit()))
+}
+
+/// Whether this looks made by chance rather than written: a long word with a digit in it, or one longer than people write.
+fn random(tail: &[u8]) -> bool {
+    let digit = |word: &[u8]| word.iter().any(u8::is_ascii_digit);
+    tail.split(|b| !b.is_ascii_alphanumeric()).any(|word| word.len() >= 20 || (word.len() >= 8 && digit(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_may_begin_after_an_escape() {
+        for text in ["sk-0123456789abcdef", "{\"content\":\"\\nsk-0123456789abcdef\"}", "\\u003csk-0123456789abcdef"] {
+            assert_eq!(credential(text.as_bytes()), Some("sk-…"), "{text}");
+        }
+        for text in ["desk-0123456789abcdef", "sk-0123456789", "sk-learn-is-a-library-name", "Bearer of bad news"] {
+            assert_eq!(credential(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What all decoders share: one stream being written.
+
+use crate::failure::Failure;
+use crate::{Api, StreamOptions};
+use event::payload::{
+    ContentDelta, Error, FinishReason, Retract, ServerItem, SessionStats, StreamEnd, StreamStart, Thinking,
+    ToolCallDelta, Warning,
+};
+use event::{Payload, Raw, Sink, Surrogates};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// The name that events of this crate carry as their `source`.
+const SOURCE: &str = "llm-stream";
+
+/// How much of a text that was wrong a `warning` carries, in bytes.
+const RAW_LIMIT: usize = 64 * 1024;
+
+/// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    api: Api,
+    options: StreamOptions,
+    id: Option<String>,
+    model: Option<String>,
+    started: bool,
+    marked: bool,
+    ended: bool,
+    /// Code and message of the last error, so that one that a provider says twice is written once.
+    error: Option<(String, String)>,
+    choices: BTreeMap<u32, Choice>,
+    stats: SessionStats,
+    scratch: String,
+}
+
+#[derive(Debug, Default)]
+struct Choice {
+    text: Surrogates,
+    thinking: Surrogates,
+    arguments: Surrogates,
+    calls: bool,
+    finish: Option<(FinishReason, String)>,
+}
+
+impl Turn {
+    pub(crate) fn new(api: Api, options: StreamOptions) -> Self {
+        Turn {
+            api,
+            options,
+            id: None,
+            model: None,
+            started: false,
+            marked: false,
+            ended: false,
+            error: None,
+            choices: BTreeMap::new(),
+            stats: SessionStats::default(),
+            scratch: String::new(),
+        }
+    }
+
+    /// The response's id, as the provider says it. Counts only before the first event.
+    pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
+        if !self.started && self.id.is_none() {
+            self.id = id.and_then(Raw::str).filter(|id| !id.is_empty()).map(Cow::into_owned);
+        }
+    }
+
+    /// The model that answers, as the provider says it. Counts only before the first event.
+    pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
+        if !self.started && self.model.is_none() {
+            self.model = model.and_then(Raw::str).filter(|model| !model.is_empty()).map(Cow::into_owned);
+        }
+    }
+
+    /// Notes that this choice exists, so that the stream is whole only when it has finished too.
+    pub(crate) fn choice(&mut self, choice: u32) {
+        self.choices.entry(choice).or_default();
+    }
+
+    /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two pieces).
+    pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.entry(choice).or_default().text.push(piece, &mut text);
+        self.text_plain(choice, &text, out);
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// A piece of the answer's text.
+    pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
+        if !text.is_empty() {
+            self.write(choice, &ContentDelta { text: Cow::Borrowed(text) }, out);
+        }
+    }
+
+    /// A piece of reasoning, still in JSON.
+    pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.entry(choice).or_default().thinking.push(piece, &mut text);
+        self.thinking_plain(choice, &text, None, out);
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its key; it closes the block.
+    pub(crate) fn thinking_plain(&mut self, choice: u32, text: &str, provider: Option<&str>, out: &mut dyn Sink) {
+        if !text.is_empty() || provider.is_some() {
+            self.write(choice, &Thinking { text: Cow::Borrowed(text), provider }, out);
+        }
+    }
+
+    /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate pair may be cut between two),
+    /// an object or array is taken as its JSON text without white space, `null` and "" are nothing; it takes the place of
+    /// what `delta` has. A delta that says nothing is left out.
+    pub(crate) fn call(
+        &mut self,
+        choice: u32,
+        delta: &ToolCallDelta<'_>,
+        arguments: Option<Raw<'_>>,
+        out: &mut dyn Sink,
+    ) {
+        let mut delta = delta.clone();
+        delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
+        delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
+        let mut text = std::mem::take(&mut self.scratch);
+        let state = self.choices.entry(choice).or_default();
+        if delta.tool_id.is_some() || delta.tool_name.is_some() {
+            state.arguments = Surrogates::default();
+        }
+        match arguments {
+            Some(a) if a.is_str() => state.arguments.push(a, &mut text),
+            Some(a) if !a.is_null() => {
+                let mut json = Vec::with_capacity(a.text().len());
+                event::minify(&mut json, a.text());
+                text.push_str(&String::from_utf8_lossy(&json));
+            }
+            _ => {}
+        }
+        if !text.is_empty() {
+            delta.arguments = Some(Cow::Borrowed(&text));
+        }
+        delta.arguments = delta.arguments.filter(|a| !a.is_empty());
+        let something = delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
+        state.calls |= something;
+        if something || delta.done || delta.provider.is_some() {
+            self.write(choice, &delta, out);
+        }
+        text.clear();
+        self.scratch = text;
+    }
+
+    /// Takes back what was begun under the provider's `index`.
+    pub(crate) fn retract(
+        &mut self,
+        choice: u32,
+        index: Option<i64>,
+        tool_id: Option<&str>,
+        reason: &str,
+        out: &mut dyn Sink,
+    ) {
+        self.write(choice, &Retract { index, tool_id, reason }, out);
+    }
+
+    /// Something the provider ran itself; `data` is the provider's own object.
+    pub(crate) fn server_item(&mut self, choice: u32, kind: &str, data: Raw<'_>, out: &mut dyn Sink) {
+        let mut json = Vec::with_capacity(data.text().len());
+        event::minify(&mut json, data.text());
+        self.write(choice, &ServerItem { kind, data: &String::from_utf8_lossy(&json) }, out);
+    }
+
+    /// Something odd that does not stop the stream; `raw` is the text that was wrong.
+    pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
+        let cut = raw.map(|raw| first(raw, RAW_LIMIT));
+        let raw_bytes = raw.map(|raw| raw.len() as u64).filter(|n| *n > RAW_LIMIT as u64);
+        self.write(choice, &Warning { source: SOURCE, code, message, raw: cut, raw_bytes, ..Warning::default() }, out);
+    }
+
+    /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
+    pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
+        let said = (failure.code.clone(), failure.message.clone());
+        if self.error.as_ref() == Some(&said) {
+            return;
+        }
+        let provider = failure.provider.as_deref();
+        self.write(
+            0,
+            &Error {
+                source: SOURCE,
+                code: &failure.code,
+                message: &failure.message,
+                retryable: failure.retryable,
+                provider,
+            },
+            out,
+        );
+        self.error = Some(said);
+    }
+
+    /// What the provider counts, where it says so again the larger number stays (many repeat the totals on each chunk).
+    pub(crate) fn usage(&mut self, usage: &Usage) {
+        let s = &mut self.stats;
+        for (to, n) in [
+            (&mut s.prompt_tokens, usage.prompt),
+            (&mut s.completion_tokens, usage.completion),
+            (&mut s.total_tokens, usage.total),
+            (&mut s.reasoning_tokens, usage.reasoning),
+            (&mut s.cached_tokens, usage.cached),
+        ] {
+            *to = (*to).max(n);
+        }
+    }
+
+    /// Why a choice ended, and the provider's own word for it. What says that the answer was cut is never overridden.
+    pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
+        let finish = &mut self.choices.entry(choice).or_default().finish;
+        if finish.as_ref().is_none_or(|(before, _)| before.is_whole() && !reason.is_whole()) {
+            *finish = Some((reason, word.to_owned()));
+        }
+    }
+
+    /// The provider's end mark came: nothing that follows matters.
+    pub(crate) fn end_mark(&mut self) {
+        self.marked = true;
+    }
+
+    pub(crate) fn is_marked(&self) -> bool {
+        self.marked
+    }
+
+    pub(crate) fn has_started(&self) -> bool {
+        self.started
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    pub(crate) fn stats(&mut self) -> &mut SessionStats {
+        &mut self.stats
+    }
+
+    /// Whether every choice that was seen has said why it ended, and there was one.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.choices.is_empty() && self.choices.values().all(|c| c.finish.is_some())
+    }
+
+    /// Whether any choice was seen.
+    pub(crate) fn has_choice(&self) -> bool {
+        !self.choices.is_empty()
+    }
+
+    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the provider's reason; an
+    /// error that was written goes before both.
+    pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
+        for (choice, kind) in self.halves() {
+            let text = Cow::Borrowed("\u{fffd}");
+            if kind {
+                self.write(choice, &ContentDelta { text }, out);
+            } else {
+                self.write(choice, &Thinking { text, provider: None }, out);
+            }
+        }
+        if self.stats.total_tokens.is_none() {
+            let s = &mut self.stats;
+            s.total_tokens = s.prompt_tokens.zip(s.completion_tokens).map(|(p, c)| p + c);
+        }
+        let stats = self.stats.clone();
+        let known = [
+            stats.prompt_tokens,
+            stats.completion_tokens,
+            stats.total_tokens,
+            stats.duration,
+            stats.retries,
+            stats.fallbacks,
+        ];
+        if known.iter().any(Option::is_some) {
+            self.write(0, &stats, out);
+        }
+        let first = self.choices.values_mut().next().map(std::mem::take).unwrap_or_default();
+        let (reason, word) = first.finish.unzip();
+        let reason = match (how, reason) {
+            (Some(how), _) => how,
+            (None, Some(FinishReason::Stop) | None) if first.calls => FinishReason::ToolCalls,
+            (None, reason) => reason.unwrap_or(FinishReason::Stop),
+        };
+        let finish_reason =
+            if self.error.is_some() && reason != FinishReason::Cut { FinishReason::Error } else { reason };
+        self.write(0, &StreamEnd { finish_reason, provider_finish_reason: word.map(Cow::Owned) }, out);
+        self.ended = true;
+    }
+
+    /// Choices whose text (`true`) or reasoning (`false`) ends in half a surrogate pair.
+    fn halves(&mut self) -> Vec<(u32, bool)> {
+        let mut halves = Vec::new();
+        let mut text = String::new();
+        for (choice, state) in &mut self.choices {
+            for (surrogates, kind) in [(&mut state.thinking, false), (&mut state.text, true)] {
+                surrogates.finish(&mut text);
+                if !text.is_empty() {
+                    halves.push((*choice, kind));
+                    text.clear();
+                }
+            }
+        }
+        halves
+    }
+
+    fn write(&mut self, choice: u32, payload: &dyn Payload, out: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.started, true) {
+            let o = &self.options;
+            let start = StreamStart {
+                api: Some(self.api.name()),
+                model: self.model.as_deref().or(o.model.as_deref()),
+                id: self.id.as_deref(),
+                tools_mode: o.tools_mode.as_deref(),
+                dialect: o.dialect.as_deref(),
+                tools: o.tools.as_deref(),
+                prefill: o.prefill.as_deref(),
+                attempt: o.attempt,
+                fallback: o.fallback.then_some("sync"),
+            };
+            out.write(0, &start);
+        }
+        out.write(choice, payload);
+    }
+}
+
+/// The first `limit` bytes of a text, or a little less so that no character is cut.
+fn first(text: &str, limit: usize) -> &str {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// Tokens as the provider counts them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    pub prompt: Option<u64>,
+    pub completion: Option<u64>,
+    pub total: Option<u64>,
+    pub reasoning: Option<u64>,
+    pub cached: Option<u64>,
+}
+
+impl Usage {
+    /// A count of an object, reached by several keys.
+    pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
+        let n = object.at(path)?;
+        n.i64().map(|n| n.max(0) as u64).or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+    }
+}
