@@ -29,6 +29,17 @@ impl<'a> Raw<'a> {
         Ok(Raw { text: &text[start..end], escaped })
     }
 
+    /// Checks the JSON value that `text` begins with, after white space; what follows it is not looked at.
+    ///
+    /// # Errors
+    /// Where and why there is none.
+    pub fn parse_prefix(text: &'a str) -> Result<Self, ScanError> {
+        let b = text.as_bytes();
+        let start = scan::space(b, 0);
+        let (end, escaped) = scan::value(b, start)?;
+        Ok(Raw { text: &text[start..end], escaped })
+    }
+
     pub(crate) fn checked(text: &'a str, escaped: bool) -> Self {
         Raw { text, escaped }
     }
@@ -74,7 +85,11 @@ impl<'a> Raw<'a> {
 
     /// The number, if this is one.
     pub fn f64(self) -> Option<f64> {
-        if self.text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) { self.text.parse().ok() } else { None }
+        if self.text.starts_with(['-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']) {
+            self.text.parse().ok()
+        } else {
+            None
+        }
     }
 
     /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
@@ -273,7 +288,9 @@ impl Surrogates {
                 }
                 self.high = Some(unit);
             }
-            (Some(high), 0xdc00..=0xdfff) => out.extend(char::decode_utf16([high, unit]).map(|c| c.unwrap_or('\u{fffd}'))),
+            (Some(high), 0xdc00..=0xdfff) => {
+                out.extend(char::decode_utf16([high, unit]).map(|c| c.unwrap_or('\u{fffd}')))
+            }
             (high, _) => {
                 if high.is_some() {
                     out.push('\u{fffd}');
@@ -291,7 +308,8 @@ mod tests {
 
     #[test]
     fn walks_without_copying() {
-        let r = Raw::parse(r#" {"a":{"b":[1,"x\u00e9",null]},"a2":23456789012345678901234,"n":null,"a":{"b":[2]}} "#).unwrap();
+        let r = Raw::parse(r#" {"a":{"b":[1,"x\u00e9",null]},"a2":23456789012345678901234,"n":null,"a":{"b":[2]}} "#)
+            .unwrap();
         assert_eq!(r.at(&["a", "b"]).unwrap().items().map(Raw::text).collect::<Vec<_>>(), ["2"]);
         assert_eq!(r.get("a2").unwrap().text(), "23456789012345678901234");
         assert!(r.get("n").is_none() && r.get("zz").is_none() && r.get("a2").unwrap().get("x").is_none());
@@ -309,6 +327,9 @@ mod tests {
         }
         s.finish(&mut out);
         assert_eq!(out, "a\u{1f600}b\u{fffd}c\u{fffd}");
-        assert_eq!(Raw::parse(r#""\ud83d\ude00\"\\\/\b\f\n\r\t""#).unwrap().str().unwrap(), "\u{1f600}\"\\/\u{8}\u{c}\n\r\t");
+        assert_eq!(
+            Raw::parse(r#""\ud83d\ude00\"\\\/\b\f\n\r\t""#).unwrap().str().unwrap(),
+            "\u{1f600}\"\\/\u{8}\u{c}\n\r\t"
+        );
     }
 }

@@ -1,0 +1,252 @@
+//! The strict check of tool arguments. What passes means the same to every parser, so that the checker and the tool cannot see
+//! different values: no key twice in one object, no half of a surrogate pair, no number that is infinite as a double.
+
+use event::{Raw, ScanError};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+/// What kind of value a text holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the kinds of JSON")]
+pub enum Shape {
+    Object,
+    Array,
+    String,
+    Number,
+    Bool,
+    Null,
+}
+
+impl Shape {
+    /// The kind of a checked value.
+    pub fn of(value: Raw<'_>) -> Shape {
+        match value.text().as_bytes().first() {
+            Some(b'{') => Shape::Object,
+            Some(b'[') => Shape::Array,
+            Some(b'"') => Shape::String,
+            Some(b't' | b'f') => Shape::Bool,
+            Some(b'n') => Shape::Null,
+            _ => Shape::Number,
+        }
+    }
+
+    /// Its name in JSON Schema.
+    pub fn name(self) -> &'static str {
+        match self {
+            Shape::Object => "object",
+            Shape::Array => "array",
+            Shape::String => "string",
+            Shape::Number => "number",
+            Shape::Bool => "boolean",
+            Shape::Null => "null",
+        }
+    }
+}
+
+/// A text that passed. Numbers keep their digits, since nothing was converted.
+#[derive(Clone, Copy, Debug)]
+pub struct Checked<'a> {
+    /// The value, without the white space around it.
+    pub value: Raw<'a>,
+    /// What it is.
+    pub shape: Shape,
+}
+
+/// Why a text is not JSON that may be run with. `at` counts bytes from the start of the text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// No JSON, or nested deeper than 128.
+    #[error("not valid JSON: {0}")]
+    Syntax(#[from] ScanError),
+    /// A key stands twice in one object.
+    #[error("the key {key} stands twice in one object, again at byte {at}")]
+    DuplicateKey {
+        /// The key as JSON, cut after 64 characters.
+        key: String,
+        /// Where it stands again.
+        at: usize,
+    },
+    /// `\ud800` to `\udfff` without its other half.
+    #[error("half of a surrogate pair at byte {at}")]
+    LoneSurrogate {
+        /// Where the escape begins.
+        at: usize,
+    },
+    /// A number that no double can hold, such as `1e400`.
+    #[error("a number out of range at byte {at}")]
+    NumberRange {
+        /// Where it begins.
+        at: usize,
+    },
+}
+
+impl JsonError {
+    /// A word to match on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            JsonError::Syntax(_) => "invalid_json",
+            JsonError::DuplicateKey { .. } => "duplicate_key",
+            JsonError::LoneSurrogate { .. } => "lone_surrogate",
+            JsonError::NumberRange { .. } => "number_range",
+        }
+    }
+}
+
+/// Checks that `text` is one JSON value that every parser reads alike. One pass over the text after the grammar's.
+///
+/// # Errors
+/// See [`JsonError`].
+pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
+    let value = Raw::parse(text)?;
+    let base = value.text().as_ptr() as usize - text.as_ptr() as usize;
+    Walk { text: value.text(), base, keys: Vec::new() }.run()?;
+    Ok(Checked { value, shape: Shape::of(value) })
+}
+
+/// A walk over text that the grammar has accepted.
+struct Walk<'a> {
+    text: &'a str,
+    base: usize,
+    /// For each open bracket the keys seen in it, and whether it is an object that now expects a key.
+    keys: Vec<(HashSet<Cow<'a, str>>, bool)>,
+}
+
+impl<'a> Walk<'a> {
+    fn run(mut self) -> Result<(), JsonError> {
+        let b = self.text.as_bytes();
+        let mut i = 0;
+        while i < b.len() {
+            match b[i] {
+                b'"' => {
+                    i = self.string(i)?;
+                    continue;
+                }
+                open @ (b'{' | b'[') => self.keys.push((HashSet::new(), open == b'{')),
+                b'}' | b']' => {
+                    self.keys.pop();
+                }
+                b':' => self.expect_key(false),
+                b',' => self.expect_key(true),
+                b'-' | b'0'..=b'9' => {
+                    let end = b[i..].iter().position(|c| !b"+-.eE0123456789".contains(c)).map_or(b.len(), |n| i + n);
+                    if !self.text[i..end].parse::<f64>().is_ok_and(f64::is_finite) {
+                        return Err(JsonError::NumberRange { at: self.base + i });
+                    }
+                    i = end;
+                    continue;
+                }
+                _ => {}
+            }
+            i += 1;
+        }
+        Ok(())
+    }
+
+    /// After `:` no key can come, after `,` one comes if the innermost bracket is an object (which then has keys already).
+    fn expect_key(&mut self, comma: bool) {
+        if let Some((seen, key)) = self.keys.last_mut() {
+            *key = comma && !seen.is_empty();
+        }
+    }
+
+    /// A string that begins at `start`; gives the index after it.
+    fn string(&mut self, start: usize) -> Result<usize, JsonError> {
+        let b = self.text.as_bytes();
+        let mut i = start + 1;
+        let mut escaped = false;
+        let mut high: Option<usize> = None;
+        while b[i] != b'"' {
+            if b[i] != b'\\' {
+                if let Some(at) = high {
+                    return Err(JsonError::LoneSurrogate { at: self.base + at });
+                }
+                i += 1;
+                continue;
+            }
+            escaped = true;
+            let unit =
+                if b[i + 1] == b'u' { u16::from_str_radix(&self.text[i + 2..i + 6], 16).unwrap_or(0) } else { 0 };
+            match (high.take(), unit) {
+                (None, 0xd800..=0xdbff) => high = Some(i),
+                (Some(_), 0xdc00..=0xdfff) => {}
+                (Some(at), _) => return Err(JsonError::LoneSurrogate { at: self.base + at }),
+                (None, 0xdc00..=0xdfff) => return Err(JsonError::LoneSurrogate { at: self.base + i }),
+                (None, _) => {}
+            }
+            i += if b[i + 1] == b'u' { 6 } else { 2 };
+        }
+        if let Some(at) = high {
+            return Err(JsonError::LoneSurrogate { at: self.base + at });
+        }
+        if let Some((seen, expected)) = self.keys.last_mut()
+            && std::mem::take(expected)
+        {
+            let quoted = &self.text[start..=i];
+            let key = if escaped {
+                Raw::parse(quoted).ok().and_then(Raw::str).unwrap_or_default()
+            } else {
+                Cow::Borrowed(&quoted[1..quoted.len() - 1])
+            };
+            if !seen.insert(key) {
+                let key = quoted.chars().take(64).collect();
+                return Err(JsonError::DuplicateKey { key, at: self.base + start });
+            }
+        }
+        Ok(i + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(text: &str) -> &'static str {
+        check(text).map_or_else(|e| e.code(), |c| c.shape.name())
+    }
+
+    #[test]
+    fn shapes_and_refusals() {
+        for (text, want) in [
+            (r#" {"a":{"b":1},"c":[{"b":2},{"b":3}],"b":"a"} "#, "object"),
+            (r#"[{"a":1},"a","a"]"#, "array"),
+            (r#""{\"a\":1}""#, "string"),
+            ("9007199254740993", "number"),
+            ("12345678901234567890123", "number"),
+            ("-0", "number"),
+            ("true", "boolean"),
+            ("null", "null"),
+            (r#"{"path":"a","path":"/etc"}"#, "duplicate_key"),
+            (r#"{"x":[1,{"path":"a","p\u0061th":"/etc"}]}"#, "duplicate_key"),
+            (r#"{"__proto__":1,"constructor":2}"#, "object"),
+            (r#"{"a":"\ud83d\ude00"}"#, "object"),
+            (r#"{"a":"\ud83d"}"#, "lone_surrogate"),
+            (r#"{"a":"\ud83dx"}"#, "lone_surrogate"),
+            (r#"{"a":"\ude00"}"#, "lone_surrogate"),
+            (r#"{"a":"\ud83d\ud83d\ude00"}"#, "lone_surrogate"),
+            (r#"{"\ud83d":1}"#, "lone_surrogate"),
+            (r#"{"a":1e400}"#, "number_range"),
+            (r#"{"a":-1e308}"#, "object"),
+            (r#"{"a":NaN}"#, "invalid_json"),
+            (r#"{"a":Infinity}"#, "invalid_json"),
+            ("{}{}", "invalid_json"),
+            ("", "invalid_json"),
+        ] {
+            assert_eq!(code(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        assert_eq!(code(&"[".repeat(100_000)), "invalid_json");
+        assert_eq!(code(&("[".repeat(128) + &"]".repeat(128))), "array");
+    }
+
+    #[test]
+    fn an_error_says_where() {
+        assert_eq!(
+            check(" {\"a\":1,\"a\":2}").unwrap_err().to_string(),
+            "the key \"a\" stands twice in one object, again at byte 8"
+        );
+        assert_eq!(check("{\"a\":1e999}").unwrap_err().to_string(), "a number out of range at byte 5");
+    }
+}

@@ -1,0 +1,108 @@
+//! Pieces of a text that is nearly JSON, for the repair gate: never fails, never looks back, loses no byte.
+
+/// What a piece is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// White space.
+    Space,
+    /// One of `{}[],:`.
+    Mark,
+    /// In quotes, closed; single quotes only where a value or key may begin.
+    Quoted,
+    /// Anything else up to the next of the above; a quote that is never closed is one too, and takes the rest of the text.
+    Word,
+    /// The rest of the text after a quote that is never closed.
+    Open,
+}
+
+/// Cuts `text` into pieces.
+pub(crate) fn pieces(text: &str) -> Vec<(Piece, &str)> {
+    let b = text.as_bytes();
+    let mut out: Vec<(Piece, &str)> = Vec::new();
+    let mut value_may_begin = true;
+    let mut i = 0;
+    while i < b.len() {
+        let (piece, end) = match b[i] {
+            b' ' | b'\t' | b'\r' | b'\n' => (Piece::Space, run(b, i, |c| b" \t\r\n".contains(&c))),
+            b'{' | b'}' | b'[' | b']' | b',' | b':' => (Piece::Mark, i + 1),
+            b'"' => quoted(b, i),
+            b'\'' if value_may_begin => quoted(b, i),
+            _ => (Piece::Word, run(b, i, |c| !b" \t\r\n{}[],:\"".contains(&c)).max(i + 1)),
+        };
+        if piece != Piece::Space {
+            value_may_begin = matches!(b[i], b'{' | b'[' | b',' | b':');
+        }
+        out.push((piece, &text[i..end]));
+        i = end;
+    }
+    out
+}
+
+fn run(b: &[u8], at: usize, inside: impl Fn(u8) -> bool) -> usize {
+    b[at..].iter().position(|c| !inside(*c)).map_or(b.len(), |n| at + n)
+}
+
+fn quoted(b: &[u8], at: usize) -> (Piece, usize) {
+    let mut i = at + 1;
+    while i < b.len() {
+        match b[i] {
+            b'\\' => i += 1,
+            c if c == b[at] => return (Piece::Quoted, i + 1),
+            _ => {}
+        }
+        i += 1;
+    }
+    (Piece::Open, b.len())
+}
+
+/// Whether the brackets outside quotes say that the text was written to its end: the first `{` is closed by the last byte and
+/// by nothing before it, and no quote is left open. An inner `]` that is missing is seen as a slip, since no cut leaves that.
+pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
+    let mut open = Vec::new();
+    for (at, (piece, text)) in pieces.iter().enumerate() {
+        match (piece, *text) {
+            (Piece::Open, _) => return false,
+            (Piece::Mark, bracket @ ("{" | "[")) => open.push(bracket),
+            (Piece::Mark, "]") => {
+                if open.last() == Some(&"[") {
+                    open.pop();
+                }
+            }
+            (Piece::Mark, "}") => {
+                while open.pop_if(|b| *b == "[").is_some() {}
+                if open.pop().is_none() {
+                    return false;
+                }
+                if open.is_empty() {
+                    return at + 1 == pieces.len();
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_whole_text() {
+        let text = "{'a': \"b\\\"c\", d: it's /* é */ [1,2}";
+        let got = pieces(text);
+        assert_eq!(got.iter().map(|p| p.1).collect::<String>(), text);
+        assert_eq!(got.iter().filter(|p| p.0 == Piece::Quoted).map(|p| p.1).collect::<Vec<_>>(), ["'a'", "\"b\\\"c\""]);
+        assert!(got.contains(&(Piece::Word, "it's")));
+    }
+
+    #[test]
+    fn closed_or_cut() {
+        for whole in ["{}", "{a:{b:[1,2}}", "{'a':'}'}", "{\"a\":1,}", "{\"a\":[1,]]}"] {
+            assert!(is_closed(&pieces(whole)), "{whole}");
+        }
+        for cut in ["", "{", "{\"a\":\"}", "{\"a\":{\"b\":1}", "{}{}", "{}}", "{'a':'}", "[1]", "{} x", "{\"a\":[{}]"] {
+            assert!(!is_closed(&pieces(cut)), "{cut}");
+        }
+    }
+}
