@@ -12,6 +12,7 @@ mod framing;
 mod recognise;
 mod request;
 mod stream;
+pub mod tape;
 mod turn;
 
 pub use api::Api;
