@@ -23,7 +23,7 @@ impl Common {
     /// The driver's settings for `command` over `files`.
     pub fn filter(&self, command: &'static str, files: Vec<PathBuf>) -> stdio::Filter {
         let Common { no_time, strict, max_line } = *self;
-        stdio::Filter { command, files, no_time, strict, max_line, quiet: false, stop_when_settled: false }
+        stdio::Filter { command, files, no_time, strict, max_line, emit: stdio::Emit::Events, stop_when_settled: false }
     }
 }
 

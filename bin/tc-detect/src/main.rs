@@ -1,2 +1,61 @@
-//! .
-fn main() {}
+//! `tc-detect`: is there a tool call in this stream?
+
+mod args;
+mod branch;
+mod command;
+mod divert;
+
+use args::Args;
+use branch::Branch;
+use command::Command;
+use detect::{Answer, Checker, Detect, Tally};
+use divert::Divert;
+use event::Event;
+use std::process::ExitCode;
+use std::rc::Rc;
+use stdio::{Demux, Status};
+
+fn main() -> ExitCode {
+    ::args::run(detect_calls)
+}
+
+/// Asks the checker about every stream, writes its decisions where they are wanted, and answers with the status.
+fn detect_calls(args: Args) -> anyhow::Result<Status> {
+    let tally = Tally::default();
+    let build = checker(&args)?;
+    let name: Rc<str> = args.checker.as_str().into();
+    let detect = {
+        let tally = tally.clone();
+        move |first: &Event<'_>| Detect::new(Rc::clone(&name), Rc::clone(&build), tally.clone(), first)
+    };
+    let filter = args.filter();
+    let outcome = if args.then.is_some() || args.or_else.is_some() {
+        let (commands, no_time) = (branch::Commands::new(args.then, args.or_else), args.common.no_time);
+        stdio::filter(&filter, &mut Demux::new(move |first| Branch::new(detect(first), commands.clone(), no_time)))?
+    } else if let Some(fd) = args.decide_fd {
+        let (target, no_time) = (divert::open(fd)?, args.common.no_time);
+        stdio::filter(&filter, &mut Demux::new(move |first| Divert::new(detect(first), Rc::clone(&target), no_time)))?
+    } else {
+        stdio::filter(&filter, &mut Demux::new(detect))?
+    };
+    Ok(outcome.status(match tally.answer() {
+        Answer::Yes => Status::Done,
+        Answer::No => Status::No,
+        Answer::Undecided => Status::Undecided,
+    }))
+}
+
+/// What builds the checker of each choice: one of the table, or a command.
+fn checker(args: &Args) -> anyhow::Result<Rc<dyn Fn() -> Box<dyn Checker>>> {
+    let calls = args.calls();
+    if let Some(command) = args.checker.strip_prefix("cmd:") {
+        let command = command.to_owned();
+        return Ok(Rc::new(move || Box::new(Command::start(&command))));
+    }
+    let name = args.checker.clone();
+    detect::build(&name, &calls)?; // A name that is unknown is told before anything is read.
+    Ok(Rc::new(move || match detect::build(&name, &calls) {
+        Ok(checker) => checker,
+        Err(_) => Box::new(Command::start("exit 2")),
+    }))
+}

@@ -1,1 +1,21 @@
-//! .
+//! Checkers: does this stream call a tool?
+//!
+//! What it is: the [`Checker`] trait, one file for each checker, their one table ([`build`], [`NAMES`]), and [`Detect`], the machine
+//! of `tc-detect` that asks a checker for each choice of a stream. What it is not: it starts nothing; the checker `cmd:` is an
+//! adapter in `bin/tc-detect` behind the same trait.
+//!
+//! Invariant: a decision is written before the event that decided it, so no later than the event after which no continuation
+//! could change it.
+
+mod checker;
+mod first_chunk;
+mod full;
+mod glob;
+mod lookahead;
+mod machine;
+mod table;
+
+pub use checker::{Calls, Checker, End, Verdict};
+pub use glob::Glob;
+pub use machine::{Answer, Detect, Tally};
+pub use table::{NAMES, UnknownChecker, build};

@@ -165,7 +165,11 @@ mod tests {
     #[test]
     fn any_order_of_keys_escaped_keys_and_spaces() {
         let mut s = Scanner::default();
-        let e = s.read(" { \"text\" : \"a\\nb\" , \"ty\\u0070e\":\"content_delta\",\"stream\":\"x\",\"choice\":2,\"t\":1.5}\r").unwrap();
+        let e = s
+            .read(
+                " { \"text\" : \"a\\nb\" , \"ty\\u0070e\":\"content_delta\",\"stream\":\"x\",\"choice\":2,\"t\":1.5}\r",
+            )
+            .unwrap();
         assert_eq!((e.kind(), e.choice(), e.t().unwrap().text()), (Kind::ContentDelta, 2, "1.5"));
         assert_eq!((e.get_str("text").unwrap().as_ref(), e.stream().unwrap().text()), ("a\nb", "\"x\""));
     }

@@ -10,6 +10,9 @@ pub trait Sink {
     /// Writes a new event, before or after [`Sink::pass`] as the order of the calls says. It gets the `stream` and the `t` of
     /// the line at hand, and `choice` if it is not 0.
     fn write(&mut self, choice: u32, payload: &dyn Payload);
+
+    /// Writes a line of JSON that is no event, for machines whose answer is a document of another shape.
+    fn line(&mut self, json: &str);
 }
 
 /// A filter without a handle, a clock or a thread: events in, events out. One machine sees one stream, all choices of it.
@@ -80,5 +83,9 @@ impl Sink for Collect {
         let mut out = Vec::new();
         payload::line(&mut out, payload, self.stream.as_deref(), choice, self.t.as_deref());
         self.lines.push(String::from_utf8_lossy(&out).into_owned());
+    }
+
+    fn line(&mut self, json: &str) {
+        self.lines.push(json.to_owned());
     }
 }

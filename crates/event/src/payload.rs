@@ -167,6 +167,8 @@ pub struct Decision<'a> {
     pub bytes: u64,
     /// Whether this overturns an earlier decision.
     pub revised: bool,
+    /// Whether the stream failed before the checker could decide; `tool_call` is false then, and means nothing.
+    pub undecided: bool,
 }
 
 impl Payload for Decision<'_> {
@@ -179,6 +181,9 @@ impl Payload for Decision<'_> {
         o.int("event", self.event).int("bytes", self.bytes);
         if self.revised {
             o.bool("revised", true);
+        }
+        if self.undecided {
+            o.bool("undecided", true);
         }
     }
 }
@@ -345,7 +350,10 @@ impl Payload for Error<'_> {
     }
 
     fn fields(&self, o: &mut Object<'_>) {
-        o.str("source", self.source).str("code", self.code).str("message", self.message).bool("retryable", self.retryable);
+        o.str("source", self.source)
+            .str("code", self.code)
+            .str("message", self.message)
+            .bool("retryable", self.retryable);
         if let Some(p) = self.provider {
             o.raw("provider", p);
         }

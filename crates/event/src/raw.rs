@@ -106,6 +106,15 @@ impl<'a> Raw<'a> {
         Some(Cow::Owned(out))
     }
 
+    /// The length in bytes of the string without its quotes and escapes; 0 for any other value.
+    pub fn str_len(self) -> usize {
+        match self.inner() {
+            Some(inner) if !self.escaped => inner.len(),
+            Some(_) => self.str().map_or(0, |s| s.len()),
+            None => 0,
+        }
+    }
+
     /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is no string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {

@@ -226,10 +226,36 @@ mod tests {
 
     #[test]
     fn accepts_what_serde_json_accepts() {
-        for s in ["{}", "[]", r#"{"a":[1,-0.5e+3,{"b":null}],"c":"\u00e9\n"}"#, "[[],{}]", "true", "-0", r#""long enough for the eight byte step""#] {
+        for s in [
+            "{}",
+            "[]",
+            r#"{"a":[1,-0.5e+3,{"b":null}],"c":"\u00e9\n"}"#,
+            "[[],{}]",
+            "true",
+            "-0",
+            r#""long enough for the eight byte step""#,
+        ] {
             assert!(whole(s), "{s}");
         }
-        for s in ["", "{", "[1,]", "{\"a\"}", "{\"a\":1,}", "01", "1.", "\"\\x\"", "\"\u{1}\"", "tru", "[1 2]", "{1:2}", "\"abcdefgh\n\"", "+1", "NaN", "\"\\u12\"", "[}"] {
+        for s in [
+            "",
+            "{",
+            "[1,]",
+            "{\"a\"}",
+            "{\"a\":1,}",
+            "01",
+            "1.",
+            "\"\\x\"",
+            "\"\u{1}\"",
+            "tru",
+            "[1 2]",
+            "{1:2}",
+            "\"abcdefgh\n\"",
+            "+1",
+            "NaN",
+            "\"\\u12\"",
+            "[}",
+        ] {
             assert!(!whole(s), "{s}");
         }
     }

@@ -153,7 +153,8 @@ impl<'b> Object<'b> {
     /// A time in milliseconds, given in microseconds, written with at most three decimals.
     pub fn millis(&mut self, key: &str, micros: u64) -> &mut Self {
         let (whole, part) = (micros / 1000, micros % 1000);
-        let text = if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_owned() };
+        let text =
+            if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_owned() };
         self.raw(key, &text)
     }
 
@@ -243,7 +244,10 @@ mod tests {
     fn minified_json_fits_one_line_and_keeps_digits() {
         let mut out = vec![];
         minify(&mut out, "{ \"a b\" : [ 1.0 ,\n 23456789012345678901234 ], \"c\\\" \" : \"\u{7f} \u{85}é\" }");
-        assert_eq!(String::from_utf8(out).unwrap(), "{\"a b\":[1.0,23456789012345678901234],\"c\\\" \":\"\\u007f \\u0085é\"}");
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "{\"a b\":[1.0,23456789012345678901234],\"c\\\" \":\"\\u007f \\u0085é\"}"
+        );
     }
 
     #[test]

@@ -19,10 +19,22 @@ pub struct Filter {
     pub strict: bool,
     /// `--max-line`, in bytes.
     pub max_line: usize,
-    /// Write nothing: only the machines' answers matter.
-    pub quiet: bool,
+    /// What is written.
+    pub emit: Emit,
     /// Stop reading at the first machine that is settled.
     pub stop_when_settled: bool,
+}
+
+/// What a filter writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Emit {
+    /// The lines that pass, and new events.
+    #[default]
+    Events,
+    /// Only what its machines write with [`Sink::line`].
+    Lines,
+    /// Nothing: only the machines' answers matter.
+    Nothing,
 }
 
 /// How the run of a filter ended.
@@ -253,7 +265,7 @@ impl<'b> Copy<'b> {
     fn put_run(&mut self) {
         let run = &self.block[self.run.0..self.run.1];
         self.run.0 = self.run.1;
-        if self.options.quiet || self.failed.is_some() || run.is_empty() {
+        if self.options.emit != Emit::Events || self.failed.is_some() || run.is_empty() {
             return;
         }
         let mut result = self.stdout.put(run);
@@ -265,7 +277,7 @@ impl<'b> Copy<'b> {
 
     fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) {
         self.put_run();
-        if self.options.quiet || self.failed.is_some() {
+        if self.options.emit != Emit::Events || self.failed.is_some() {
             return;
         }
         let buffer = self.stdout.buffer();
@@ -276,11 +288,21 @@ impl<'b> Copy<'b> {
 
     /// Appends what `fill` writes, whatever it is.
     pub(crate) fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
-        if self.options.quiet || self.failed.is_some() {
+        if self.options.emit != Emit::Events || self.failed.is_some() {
             return;
         }
         fill(self.stdout.buffer());
         self.failed = self.stdout.spill().err();
+    }
+
+    fn line(&mut self, json: &str) {
+        self.put_run();
+        if self.failed.is_none() {
+            let buffer = self.stdout.buffer();
+            buffer.extend_from_slice(json.as_bytes());
+            buffer.push(b'\n');
+            self.failed = self.stdout.spill().err();
+        }
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
@@ -304,6 +326,12 @@ struct Here<'h, 'b> {
 }
 
 impl Sink for Here<'_, '_> {
+    fn line(&mut self, json: &str) {
+        if self.copy.options.emit != Emit::Nothing {
+            self.copy.line(json);
+        }
+    }
+
     #[inline]
     fn pass(&mut self) {
         self.copy.pass(self.at.0, self.at.1);

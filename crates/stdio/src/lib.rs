@@ -15,7 +15,7 @@ mod terminal;
 mod view;
 
 pub use demux::Demux;
-pub use filter::{Filter, Outcome, filter};
+pub use filter::{Emit, Filter, Outcome, filter};
 pub use input::{Block, Input};
 pub use output::{Output, reader_gone};
 pub use signals::Signals;

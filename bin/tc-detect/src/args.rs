@@ -1,0 +1,62 @@
+//! What was typed.
+
+use clap::Parser;
+use detect::{Calls, Glob};
+use std::path::PathBuf;
+use stdio::Emit;
+
+/// Is there a tool call in this stream?
+///
+/// Passes every event through and adds one `decision` event to each stream, as early as the checker can. The exit status is
+/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known.
+#[derive(Debug, Parser)]
+#[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Args {
+    /// Files of events; standard input without any, or for `-`
+    pub files: Vec<PathBuf>,
+    /// Who decides: full (a call anywhere is a yes, only the end is a no), first-chunk (the first event with text or a call
+    /// decides), lookahead:N (no after N characters of text), cmd:COMMAND (any command that reads events and exits 0 or 1)
+    #[arg(short, long, value_name = "NAME", default_value = "full")]
+    pub checker: String,
+    /// Write nothing, and stop reading as soon as the answer is known
+    #[arg(short, long, conflicts_with_all = ["then", "or_else", "decide_fd"])]
+    pub quiet: bool,
+    /// Only calls of tools whose name matches count (* and ? stand for any characters)
+    #[arg(long, value_name = "GLOB")]
+    pub name: Option<String>,
+    /// Write the decisions to this file descriptor instead of into the stream
+    #[arg(long, value_name = "N", conflicts_with_all = ["then", "or_else"])]
+    pub decide_fd: Option<u32>,
+    /// Pipe each stream that calls a tool, from its first event, into this command (run by sh)
+    #[arg(long, value_name = "CMD")]
+    pub then: Option<String>,
+    /// Pipe each stream that calls none into this command (run by sh)
+    #[arg(long = "else", value_name = "CMD")]
+    pub or_else: Option<String>,
+    #[command(flatten)]
+    pub common: args::Common,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  llm-stream 'What is on my list?' --tools tools.json | tc-detect -q && echo 'wants a tool'
+  tc-detect --checker lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
+  tc-detect --then 'tc-accumulate | tool-exec --tools tools.json' --else tc-view <stream.ndjson
+
+Of named streams (several on one pipe) -q reads all, unless one calls a tool; it stops at a no only where nothing can follow.";
+
+impl Args {
+    /// What counts as a call.
+    pub fn calls(&self) -> Calls {
+        Calls { name: self.name.as_deref().map(Glob::new) }
+    }
+
+    /// How to drive the machines.
+    pub fn filter(&self) -> stdio::Filter {
+        let mut filter = self.common.filter("tc-detect", self.files.clone());
+        if self.quiet {
+            (filter.emit, filter.stop_when_settled) = (Emit::Nothing, true);
+        }
+        filter
+    }
+}

@@ -1,0 +1,146 @@
+//! `--then CMD` and `--else CMD`: the whole stream, from its first event, into the command that the decision chooses.
+
+use detect::Detect;
+use event::payload::line;
+use event::{Event, Machine, Payload, Raw, Sink};
+use std::io::Write;
+use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
+
+/// The two commands; without one of them its streams go to standard output.
+#[derive(Clone, Debug)]
+pub struct Commands {
+    then: Option<Rc<str>>,
+    or_else: Option<Rc<str>>,
+}
+
+impl Commands {
+    /// From the two options.
+    pub fn new(then: Option<String>, or_else: Option<String>) -> Self {
+        Commands { then: then.map(Into::into), or_else: or_else.map(Into::into) }
+    }
+}
+
+/// Where the lines of one stream go.
+enum Target {
+    /// Not known yet: they are kept.
+    Kept(Vec<u8>),
+    Child(Child),
+    Stdout,
+}
+
+/// A [`Detect`] that keeps its stream until it has decided, and then pipes it on.
+pub struct Branch {
+    detect: Detect,
+    commands: Commands,
+    target: Target,
+    stream: Option<String>,
+    no_time: bool,
+}
+
+impl Branch {
+    /// Wraps the machine of one stream.
+    pub fn new(detect: Detect, commands: Commands, no_time: bool) -> Self {
+        Branch { detect, commands, target: Target::Kept(Vec::new()), stream: None, no_time }
+    }
+
+    /// Sends on what one event made of itself, and chooses the target once the decision is there.
+    fn send(&mut self, lines: &[u8], out: &mut dyn Sink) {
+        if let Target::Kept(kept) = &mut self.target {
+            kept.extend_from_slice(lines);
+            if let Some(decided) = self.detect.decided() {
+                let kept = std::mem::take(kept);
+                self.target = self.choose(decided);
+                self.put(&kept, out);
+            }
+        } else {
+            self.put(lines, out);
+        }
+    }
+
+    fn choose(&self, decided: bool) -> Target {
+        let Some(command) = (if decided { &self.commands.then } else { &self.commands.or_else }) else { return Target::Stdout };
+        match Command::new("sh").args(["-c", command]).stdin(Stdio::piped()).spawn() {
+            Ok(child) => Target::Child(child),
+            Err(e) => {
+                stdio::message("tc-detect", &format!("cannot start sh for '{command}': {e}, the stream goes to standard output"));
+                Target::Stdout
+            }
+        }
+    }
+
+    fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
+        match &mut self.target {
+            // A command that stops reading has had enough.
+            Target::Child(child) => drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush()))),
+            _ => {
+                for line in String::from_utf8_lossy(lines).lines() {
+                    out.line(line);
+                }
+            }
+        }
+    }
+
+    /// The stream has ended: so does its command.
+    fn close(&mut self, out: &mut dyn Sink) {
+        if let Target::Kept(kept) = &mut self.target {
+            let kept = std::mem::take(kept);
+            self.target = Target::Stdout;
+            self.put(&kept, out);
+        }
+        if let Target::Child(child) = &mut self.target {
+            drop(child.stdin.take());
+            if let Err(e) = child.wait() {
+                stdio::message("tc-detect", &format!("waiting for the command: {e}"));
+            }
+        }
+    }
+}
+
+impl Machine for Branch {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        if self.stream.is_none() {
+            self.stream = event.stream().map(|s| s.text().to_owned());
+        }
+        let t = event.t().map(Raw::text).filter(|_| !self.no_time);
+        let mut spool = Spool { lines: Vec::new(), raw: event.raw(), stream: self.stream.as_deref(), t };
+        self.detect.push(event, &mut spool);
+        let lines = spool.lines;
+        self.send(&lines, out);
+        if event.kind() == event::Kind::StreamEnd {
+            self.close(out);
+        }
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        let mut spool = Spool { lines: Vec::new(), raw: "", stream: self.stream.as_deref(), t: None };
+        self.detect.finish(&mut spool);
+        let lines = spool.lines;
+        self.send(&lines, out);
+        self.close(out);
+    }
+}
+
+/// Takes down as text what one event makes of itself.
+struct Spool<'s> {
+    lines: Vec<u8>,
+    raw: &'s str,
+    stream: Option<&'s str>,
+    t: Option<&'s str>,
+}
+
+impl Sink for Spool<'_> {
+    fn pass(&mut self) {
+        self.line(self.raw);
+    }
+
+    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+        line(&mut self.lines, payload, self.stream, choice, self.t);
+        self.lines.push(b'\n');
+    }
+
+    fn line(&mut self, json: &str) {
+        self.lines.extend_from_slice(json.as_bytes());
+        self.lines.push(b'\n');
+    }
+}

@@ -1,0 +1,77 @@
+//! `cmd:COMMAND`: any command as a checker. It reads the events of one choice and exits 0 (a call) or 1 (none).
+
+use detect::{Checker, End, Verdict};
+use event::Event;
+use std::io::{ErrorKind, Write};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+
+/// A command at work. It decides by its exit status, as early as it likes.
+pub struct Command {
+    text: String,
+    child: Option<Child>,
+    stdin: Option<ChildStdin>,
+}
+
+impl Command {
+    /// Starts the command under `sh -c`. One that cannot be started is told on standard error and leaves the stream undecided.
+    pub fn start(text: &str) -> Self {
+        let child = std::process::Command::new("sh").args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        match child {
+            Ok(mut child) => {
+                let stdin = child.stdin.take();
+                Command { text: text.to_owned(), child: Some(child), stdin }
+            }
+            Err(e) => {
+                stdio::message("tc-detect", &format!("cannot start sh for 'cmd:{text}': {e}, install a shell"));
+                Command { text: text.to_owned(), child: None, stdin: None }
+            }
+        }
+    }
+
+    fn verdict(&mut self, status: ExitStatus) -> Option<Verdict> {
+        (self.child, self.stdin) = (None, None);
+        match status.code() {
+            Some(code @ (0 | 1)) => Some(Verdict::new(code == 0, format!("{} ended with {code}", self.text))),
+            _ => {
+                let text = &self.text;
+                stdio::message("tc-detect", &format!("'cmd:{text}' ended with {status} instead of 0 or 1, the stream stays undecided"));
+                None
+            }
+        }
+    }
+
+    fn wait(&mut self) -> Option<Verdict> {
+        self.stdin = None;
+        let status = self.child.as_mut()?.wait().ok()?;
+        self.verdict(status)
+    }
+}
+
+impl Checker for Command {
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        let stdin = self.stdin.as_mut()?;
+        match stdin.write_all(event.raw().as_bytes()).and_then(|()| stdin.write_all(b"\n")) {
+            // It has read enough.
+            Err(e) if e.kind() == ErrorKind::BrokenPipe => self.wait(),
+            Err(_) => None,
+            Ok(()) => {
+                let status = self.child.as_mut()?.try_wait().ok()??;
+                self.verdict(status)
+            }
+        }
+    }
+
+    fn end(&mut self, _: End) -> Option<Verdict> {
+        self.wait()
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        self.stdin = None;
+        if let Some(child) = &mut self.child {
+            // Nobody asks any more (the reader left): without input it ends by itself, and a zombie is not left behind.
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! What a checker is, and what all of them mean by a call and by text.
+
+use crate::Glob;
+use event::payload::FinishReason;
+use event::{Event, Kind};
+
+/// The answer of a checker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether the stream calls a tool.
+    pub tool_call: bool,
+    /// Why, in a few words.
+    pub reason: String,
+}
+
+impl Verdict {
+    /// A verdict with its reason.
+    pub fn new(tool_call: bool, reason: impl Into<String>) -> Self {
+        Verdict { tool_call, reason: reason.into() }
+    }
+}
+
+/// How the input of a checker ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By `stream_end`.
+    Stream(FinishReason),
+    /// The input stopped before that.
+    Cut,
+}
+
+impl End {
+    /// Whether the stream failed, so that what did not come yet may still have been meant to come.
+    pub fn is_failure(self) -> bool {
+        match self {
+            End::Stream(reason) => reason.is_failure(),
+            End::Cut => true,
+        }
+    }
+}
+
+/// Decides about one choice of one stream. Sees every event of it, in order, until it has decided.
+pub trait Checker {
+    /// Takes the next event; gives the verdict with the first event that settles it.
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
+
+    /// Nothing more comes. `None`: the stream failed before this could be decided.
+    fn end(&mut self, end: End) -> Option<Verdict>;
+}
+
+/// What counts as a call: any, or only one whose tool's name matches a pattern.
+#[derive(Clone, Debug, Default)]
+pub struct Calls {
+    /// The pattern of `--name`.
+    pub name: Option<Glob>,
+}
+
+/// What an event means to a checker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning<'a> {
+    /// A call that counts.
+    Call(String),
+    /// A call of another tool than the ones asked for, or one whose name has not come yet.
+    OtherCall,
+    /// Text that is not empty.
+    Text(std::borrow::Cow<'a, str>),
+    /// Neither.
+    Nothing,
+}
+
+impl Calls {
+    /// What an event means.
+    pub(crate) fn meaning<'a>(&self, event: &Event<'a>) -> Meaning<'a> {
+        match event.kind() {
+            Kind::ToolCallDelta | Kind::ToolCall => {
+                let name = event.get_str("tool_name").unwrap_or_default();
+                // A delta that says nothing at all is no call yet.
+                let empty = event.fields().all(|(key, value)| key == "index" || matches!(value.text(), "\"\"" | "null"));
+                match &self.name {
+                    _ if empty => Meaning::Nothing,
+                    Some(pattern) if !pattern.matches(&name) => Meaning::OtherCall,
+                    _ if name.is_empty() => Meaning::Call("a tool call".to_owned()),
+                    _ => Meaning::Call(format!("a call of {name}")),
+                }
+            }
+            Kind::ContentDelta => match event.get_str("text") {
+                Some(text) if !text.is_empty() => Meaning::Text(text),
+                _ => Meaning::Nothing,
+            },
+            _ => Meaning::Nothing,
+        }
+    }
+}
+
+/// The verdict of a stream that ended without a call, unless it failed.
+pub(crate) fn none(end: End) -> Option<Verdict> {
+    (!end.is_failure()).then(|| Verdict::new(false, "the stream ended without a tool call"))
+}

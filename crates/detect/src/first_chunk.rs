@@ -1,0 +1,23 @@
+//! `first-chunk`: the first event with text or a call decides. What most frameworks do, and wrong whenever text comes first.
+
+use crate::checker::{Calls, Checker, End, Meaning, Verdict, none};
+use event::Event;
+
+pub(crate) struct FirstChunk {
+    pub calls: Calls,
+}
+
+impl Checker for FirstChunk {
+    fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
+        match self.calls.meaning(event) {
+            Meaning::Call(reason) => Some(Verdict::new(true, reason)),
+            Meaning::OtherCall => Some(Verdict::new(false, "a call of another tool came first")),
+            Meaning::Text(_) => Some(Verdict::new(false, "text came first")),
+            Meaning::Nothing => None,
+        }
+    }
+
+    fn end(&mut self, end: End) -> Option<Verdict> {
+        none(end)
+    }
+}

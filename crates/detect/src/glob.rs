@@ -1,0 +1,60 @@
+//! Patterns of tool names: `*` is any run of characters, `?` is one character, everything else is itself.
+
+/// A pattern. Matching takes time linear in the name for each star, and never backtracks further than the last one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glob {
+    pattern: Vec<char>,
+}
+
+impl Glob {
+    /// A pattern from its text. Every text is one.
+    pub fn new(pattern: &str) -> Self {
+        Glob { pattern: pattern.chars().collect() }
+    }
+
+    /// Whether the whole name fits.
+    pub fn matches(&self, name: &str) -> bool {
+        let name: Vec<char> = name.chars().collect();
+        let (mut p, mut n) = (0, 0);
+        let mut star = None;
+        while n < name.len() {
+            match self.pattern.get(p) {
+                Some('*') => {
+                    star = Some((p, n));
+                    p += 1;
+                }
+                Some(c) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
+                _ => match star {
+                    // Let the last star take one character more.
+                    Some((at, from)) => {
+                        (p, n) = (at + 1, from + 1);
+                        star = Some((at, n));
+                    }
+                    None => return false,
+                },
+            }
+        }
+        self.pattern[p..].iter().all(|c| *c == '*')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stars_and_questions() {
+        for (pattern, name, fits) in [
+            ("read_*", "read_file", true),
+            ("read_*", "write_file", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("?b*d*", "abcde", true),
+            ("*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaa", false),
+            ("get?", "getß", true),
+        ] {
+            assert_eq!(Glob::new(pattern).matches(name), fits, "{pattern} {name}");
+        }
+    }
+}

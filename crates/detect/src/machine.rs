@@ -1,0 +1,303 @@
+//! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can be.
+
+use crate::checker::{Checker, End, Verdict};
+use event::payload::{Decision, FinishReason};
+use event::{Event, Kind, Machine, Sink};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// What all streams together answered, as grep answers over several files.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answer {
+    /// No stream calls a tool.
+    #[default]
+    No,
+    /// A stream failed before it was decided, and no stream is known to call a tool.
+    Undecided,
+    /// A stream calls a tool.
+    Yes,
+}
+
+/// The answer of all machines of a run; each adds to it.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// How many streams gave each answer.
+    counts: Rc<Cell<[u64; 3]>>,
+}
+
+impl Tally {
+    /// The answer so far.
+    pub fn answer(&self) -> Answer {
+        let counts = self.counts.get();
+        let some = |answer: &Answer| counts[*answer as usize] > 0;
+        [Answer::Yes, Answer::Undecided].into_iter().find(some).unwrap_or_default()
+    }
+
+    /// A yes of any stream outweighs everything, what is undecided outweighs a no.
+    fn add(&self, answer: Answer) {
+        let mut counts = self.counts.get();
+        counts[answer as usize] += 1;
+        self.counts.set(counts);
+    }
+
+    /// A yes was overturned.
+    fn take_back(&self) {
+        let mut counts = self.counts.get();
+        counts[Answer::Yes as usize] = counts[Answer::Yes as usize].saturating_sub(1);
+        self.counts.set(counts);
+    }
+}
+
+/// A call that has begun, by whatever names it.
+#[derive(Debug, PartialEq, Eq)]
+struct Begun {
+    id: Option<Box<str>>,
+    index: Option<i64>,
+}
+
+/// How many calls of a choice are remembered for a `retract`; a choice with more is never left without any.
+const REMEMBERED: usize = 64;
+
+/// One choice of the stream.
+struct Choice {
+    number: u32,
+    checker: Box<dyn Checker>,
+    /// Bytes of content text until the decision.
+    bytes: u64,
+    decided: Option<bool>,
+    /// The stream failed before that.
+    failed: bool,
+    begun: Vec<Begun>,
+    /// A call was taken back, or there were too many to remember.
+    retracted: bool,
+    many: bool,
+}
+
+/// Decides about one stream.
+pub struct Detect {
+    name: Rc<str>,
+    build: Rc<dyn Fn() -> Box<dyn Checker>>,
+    tally: Tally,
+    choices: Vec<Choice>,
+    events: u64,
+    /// Other streams may follow, since this one has a name.
+    named: bool,
+}
+
+impl std::fmt::Debug for Detect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Detect").field("checker", &self.name).field("events", &self.events).finish_non_exhaustive()
+    }
+}
+
+impl Detect {
+    /// A machine for the stream that `first` begins. `build` makes the checker of each choice, `name` is how it was asked for.
+    pub fn new(name: Rc<str>, build: Rc<dyn Fn() -> Box<dyn Checker>>, tally: Tally, first: &Event<'_>) -> Self {
+        Detect { name, build, tally, choices: Vec::new(), events: 0, named: first.stream().is_some() }
+    }
+
+    /// Whether the first choice calls a tool, once that is decided; `None` also where it stayed undecided.
+    pub fn decided(&self) -> Option<bool> {
+        self.choices.iter().find(|c| c.number == 0 && !c.failed).and_then(|c| c.decided)
+    }
+
+    fn choice(&mut self, number: u32) -> usize {
+        match self.choices.iter().position(|c| c.number == number) {
+            Some(at) => at,
+            None => {
+                self.choices.push(Choice {
+                    number,
+                    checker: (self.build)(),
+                    bytes: 0,
+                    decided: None,
+                    failed: false,
+                    begun: Vec::new(),
+                    retracted: false,
+                    many: false,
+                });
+                self.choices.len() - 1
+            }
+        }
+    }
+
+    /// Writes a decision; `None` is a stream that failed before one could be made.
+    fn decide(&mut self, at: usize, verdict: Option<Verdict>, revised: bool, out: &mut dyn Sink) {
+        let choice = &mut self.choices[at];
+        let undecided = verdict.is_none();
+        let verdict = verdict.unwrap_or_else(|| Verdict::new(false, "the stream failed before this could be decided"));
+        (choice.decided, choice.failed) = (Some(verdict.tool_call), undecided);
+        if revised {
+            self.tally.take_back();
+        }
+        out.write(
+            choice.number,
+            &Decision {
+                tool_call: verdict.tool_call,
+                checker: &self.name,
+                reason: &verdict.reason,
+                event: self.events,
+                bytes: choice.bytes,
+                revised,
+                undecided,
+            },
+        );
+        self.tally.add(match (undecided, verdict.tool_call) {
+            (true, _) => Answer::Undecided,
+            (false, true) => Answer::Yes,
+            (false, false) => Answer::No,
+        });
+    }
+
+    fn end(&mut self, end: End, out: &mut dyn Sink) {
+        if self.choices.is_empty() {
+            self.choice(0);
+        }
+        for at in 0..self.choices.len() {
+            let choice = &mut self.choices[at];
+            if choice.decided.is_none() {
+                let verdict = choice.checker.end(end);
+                self.decide(at, verdict, false, out);
+            } else if choice.decided == Some(true) && choice.retracted && choice.begun.is_empty() && !choice.many && !end.is_failure() {
+                // Only now: after a retract another call could still have come.
+                self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);
+            }
+        }
+    }
+}
+
+impl Choice {
+    /// Remembers the calls that have begun, for [`Choice::retract`].
+    fn begin(&mut self, event: &Event<'_>) {
+        let mut begun = Begun { id: None, index: None };
+        let mut named = false;
+        for (key, value) in event.fields() {
+            match key.as_ref() {
+                "tool_id" => begun.id = value.str().filter(|id| !id.is_empty()).map(|id| id.as_ref().into()),
+                "index" => begun.index = value.i64(),
+                "tool_name" => named = true,
+                _ => {}
+            }
+        }
+        if !(named || begun.id.is_some()) || self.many || self.begun.contains(&begun) {
+            return;
+        }
+        self.many = self.begun.len() == REMEMBERED;
+        self.begun.push(begun);
+    }
+
+    fn retract(&mut self, event: &Event<'_>) {
+        let id = event.get_str("tool_id");
+        let index = event.get("index").and_then(|i| i.i64());
+        self.begun.retain(|b| !(id.is_some() && b.id.as_deref() == id.as_deref() || index.is_some() && b.index == index));
+        self.retracted = true;
+    }
+}
+
+impl Machine for Detect {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        self.events += 1;
+        match event.kind() {
+            Kind::StreamEnd => self.end(End::Stream(FinishReason::read(event)), out),
+            // A decision that is in the input already is this checker's own, made when the stream came by here before.
+            Kind::Decision if event.get_str("checker").as_deref() == Some(&*self.name) => {
+                let at = self.choice(event.choice());
+                let choice = &mut self.choices[at];
+                if choice.decided.is_none() {
+                    let yes = event.get("tool_call").and_then(|v| v.bool()) == Some(true);
+                    choice.decided = Some(yes);
+                    let undecided = event.get("undecided").is_some();
+                    self.tally.add(if undecided { Answer::Undecided } else if yes { Answer::Yes } else { Answer::No });
+                }
+            }
+            Kind::ContentDelta | Kind::Thinking | Kind::ToolCallDelta | Kind::ToolCall | Kind::Retract | Kind::Error => {
+                let at = self.choice(event.choice());
+                let choice = &mut self.choices[at];
+                match event.kind() {
+                    Kind::ToolCallDelta | Kind::ToolCall => choice.begin(event),
+                    Kind::Retract => choice.retract(event),
+                    Kind::ContentDelta if choice.decided.is_none() => {
+                        choice.bytes += event.get("text").map_or(0, |text| text.str_len() as u64);
+                    }
+                    _ => {}
+                }
+                if choice.decided.is_none()
+                    && let Some(verdict) = choice.checker.push(event)
+                {
+                    self.decide(at, Some(verdict), false, out);
+                }
+            }
+            // What belongs to no choice is of interest to a command that checks (`cmd:`) alone.
+            _ => {
+                let at = self.choice(event.choice());
+                if self.choices[at].decided.is_none()
+                    && let Some(verdict) = self.choices[at].checker.push(event)
+                {
+                    self.decide(at, Some(verdict), false, out);
+                }
+            }
+        }
+        out.pass();
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        self.end(End::Cut, out);
+    }
+
+    /// A yes is the answer for all streams. A no is final only for the unnamed stream: a pipe of named ones may bring others.
+    fn settled(&self) -> bool {
+        self.tally.answer() == Answer::Yes
+            || (!self.named && !self.choices.is_empty() && self.choices.iter().all(|c| c.decided == Some(false)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Collect;
+
+    fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, Answer) {
+        let tally = Tally::default();
+        let build: Rc<dyn Fn() -> Box<dyn Checker>> =
+            Rc::new(move || crate::build(checker, &crate::Calls::default()).expect("a checker of the table"));
+        let mut scanner = event::Scanner::default();
+        let first = scanner.read(lines[0]).expect("an event");
+        let mut machine = Detect::new(checker.into(), build, tally.clone(), &first);
+        let out = Collect::run(&mut machine, lines);
+        (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), tally.answer())
+    }
+
+    const START: &str = r#"{"type":"stream_start","v":1}"#;
+    const TEXT: &str = r#"{"type":"content_delta","text":"Let me look."}"#;
+    const CALL: &str = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f"}"#;
+    const END: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+    const CUT: &str = r#"{"type":"stream_end","finish_reason":"cut"}"#;
+
+    #[test]
+    fn each_checker_decides_at_its_event() {
+        for (checker, lines, yes, event, answer) in [
+            ("full", &[START, TEXT, CALL, END][..], true, 3, Answer::Yes),
+            ("full", &[START, TEXT, END], false, 3, Answer::No),
+            ("first-chunk", &[START, TEXT, CALL, END], false, 2, Answer::No),
+            ("lookahead:12", &[START, TEXT, CALL, END], false, 2, Answer::No),
+            ("lookahead:13", &[START, TEXT, CALL, END], true, 3, Answer::Yes),
+            ("full", &[START, TEXT, CUT], false, 3, Answer::Undecided),
+            ("full", &[START, TEXT], false, 2, Answer::Undecided),
+            ("full", &[START, CALL, CUT], true, 2, Answer::Yes),
+        ] {
+            let (out, got) = run(checker, lines);
+            assert_eq!(out.len(), 1, "{checker} {lines:?}");
+            assert!(out[0].contains(&format!("\"tool_call\":{yes}")) && out[0].contains(&format!("\"event\":{event},")), "{out:?}");
+            assert_eq!(got, answer, "{checker} {lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_retract_overturns_only_when_no_call_is_left() {
+        let retract = r#"{"type":"retract","index":0,"reason":"not a call"}"#;
+        let (out, answer) = run("full", &[START, CALL, retract, END]);
+        assert!(out.len() == 2 && out[1].contains("\"tool_call\":false") && out[1].contains("\"revised\":true"), "{out:?}");
+        assert_eq!(answer, Answer::No);
+        let other = r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"g"}"#;
+        assert_eq!(run("full", &[START, CALL, retract, other, END]).0.len(), 1);
+    }
+}
