@@ -24,7 +24,7 @@ impl Failure {
     /// `{"object":"error",…}`. `None` when it holds none.
     pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
         let is = |key: &str| frame.get_str(key).is_some_and(|v| v == "error");
-        if let Some(error) = frame.get("error").filter(|e| e.is_str() || e.is_object()) {
+        if let Some(error) = frame.get("error").filter(|e| says_something(*e)) {
             return Some(Self::of(error, None));
         }
         (is("object") || is("type")).then(|| Self::of(frame, None))
@@ -35,7 +35,7 @@ impl Failure {
         let parsed = Raw::parse(body).ok();
         let inner = parsed.and_then(|v| if v.is_array() { v.items().next() } else { Some(v) });
         let mut failure = match inner.filter(|v| v.is_object()) {
-            Some(v) => Self::of(v.get("error").filter(|e| e.is_str() || e.is_object()).unwrap_or(v), Some(status)),
+            Some(v) => Self::of(v.get("error").filter(|e| says_something(*e)).unwrap_or(v), Some(status)),
             None => Failure { message: sentence(body), ..Failure::default() },
         };
         failure.message =
@@ -80,6 +80,10 @@ impl Failure {
         let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| "the provider reports an error".to_owned());
         Failure { code, message, retryable, provider }
     }
+}
+
+fn says_something(error: Raw<'_>) -> bool {
+    error.entries().next().is_some() || error.str().is_some_and(|e| !e.is_empty())
 }
 
 /// Words in providers' codes that mean "later".

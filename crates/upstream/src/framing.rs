@@ -1,5 +1,9 @@
 //! The bytes of a body into frames.
 
+mod values;
+
+use values::Values;
+
 /// One piece of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
@@ -11,22 +15,157 @@ pub(crate) enum Frame<'a> {
     Broken(&'a str),
     /// The body is nothing that a provider's API sends: its beginning, and whether it looks like an HTML page.
     Foreign { text: &'a str, html: bool },
+    /// A frame grew over [`LIMIT`]; nothing more is read.
+    TooLong,
 }
 
+/// How long one frame may grow, in bytes: four times the largest argument that must work.
+const LIMIT: usize = 256 << 20;
+
+/// How much of a body that is nothing we know is kept for the message.
+const FOREIGN: usize = 64 << 10;
+
 /// Finds out from the first bytes what a body is, and cuts it into frames. How the bytes come never shows.
-#[derive(Debug, Default)]
+///
+/// The `Content-Type` is not asked: servers send event streams as `text/plain`, and recorded bodies have no headers.
+#[derive(Debug)]
 pub(crate) struct Framing {
-    sse: sse::Decoder,
+    mode: Mode,
+    full: bool,
+}
+
+#[derive(Debug)]
+enum Mode {
+    /// Nothing decided; the bytes so far.
+    Start(Vec<u8>),
+    Sse(sse::Decoder),
+    Json(Values),
+    Foreign(Vec<u8>),
+}
+
+impl Default for Framing {
+    fn default() -> Self {
+        Framing { mode: Mode::Start(Vec::new()), full: false }
+    }
 }
 
 impl Framing {
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
-        self.sse.push(bytes, &mut |e| on(Frame::Event { name: e.name, data: e.data }));
+        if let Mode::Start(begun) = &mut self.mode {
+            begun.extend_from_slice(bytes);
+            if let Some(mode) = mode(begun, false) {
+                let begun = std::mem::take(begun);
+                self.mode = mode;
+                self.feed(&begun, on);
+            }
+        } else {
+            self.feed(bytes, on);
+        }
     }
 
     /// The body ended, at its end or before.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
-        self.sse.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data }));
+        if let Mode::Start(begun) = &mut self.mode {
+            let begun = std::mem::take(begun);
+            let Some(mode) = mode(&begun, true) else { return };
+            self.mode = mode;
+            self.feed(&begun, on);
+        }
+        match &mut self.mode {
+            Mode::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
+            Mode::Json(values) => values.finish(on),
+            Mode::Foreign(kept) => {
+                let text = String::from_utf8_lossy(kept);
+                on(Frame::Foreign { text: &text, html: text.trim_start().starts_with('<') });
+            }
+            Mode::Start(_) => {}
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+        if self.full {
+            return;
+        }
+        let held = match &mut self.mode {
+            Mode::Sse(decoder) => {
+                decoder.push(bytes, &mut |e| on(Frame::Event { name: e.name, data: e.data }));
+                decoder.held()
+            }
+            Mode::Json(values) => {
+                values.push(bytes, on);
+                values.held()
+            }
+            Mode::Foreign(kept) => {
+                kept.extend_from_slice(&bytes[..bytes.len().min(FOREIGN.saturating_sub(kept.len()))]);
+                0
+            }
+            Mode::Start(_) => 0,
+        };
+        if held > LIMIT {
+            self.full = true;
+            self.mode = Mode::Start(Vec::new());
+            on(Frame::TooLong);
+        }
+    }
+}
+
+/// What a body that begins with these bytes is; `None` while that is open. `all` says that no more will come.
+fn mode(begun: &[u8], all: bool) -> Option<Mode> {
+    const MARK: &[u8] = b"\xef\xbb\xbf";
+    if !all && MARK.starts_with(begun) && begun.len() < MARK.len() {
+        return None;
+    }
+    let rest = begun.strip_prefix(MARK).unwrap_or(begun).trim_ascii_start();
+    let first = rest.first()?;
+    if matches!(first, b'{' | b'[') {
+        return Some(Mode::Json(Values::default()));
+    }
+    // A line of an event stream is a comment, or a field's name and a colon.
+    for field in ["", "data", "event", "id", "retry"] {
+        let field = field.as_bytes();
+        match rest.strip_prefix(field) {
+            Some([b':', ..]) => return Some(Mode::Sse(sse::Decoder::default())),
+            Some([]) if !all && !field.is_empty() => return None,
+            None if !all && field.starts_with(rest) => return None,
+            _ => {}
+        }
+    }
+    Some(Mode::Foreign(Vec::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(pieces: &[&[u8]]) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut framing = Framing::default();
+        let mut on = |f: Frame<'_>| out.push(format!("{f:?}"));
+        for piece in pieces {
+            framing.push(piece, &mut on);
+        }
+        framing.finish(&mut on);
+        out
+    }
+
+    #[test]
+    fn each_kind_of_body_is_told_from_its_first_bytes_however_they_come() {
+        for (body, first) in [
+            ("data: {}\n\n", "Event { name: None, data: \"{}\" }"),
+            ("\u{feff}event: x\r\ndata: {}", "Event { name: Some(\"x\"), data: \"{}\" }"),
+            (": ping\n\n: \n\nid: 7\ndata:1\n\n", "Event { name: None, data: \"1\" }"),
+            ("{\"a\":1}\n", "Value(\"{\\\"a\\\":1}\")"),
+            ("\u{feff} [{\"a\":1}\n,", "Value(\"{\\\"a\\\":1}\")"),
+            ("<!doctype html><p>no", "Foreign { text: \"<!doctype html><p>no\", html: true }"),
+            ("Internal Server Error", "Foreign { text: \"Internal Server Error\", html: false }"),
+            ("da", "Foreign { text: \"da\", html: false }"),
+            ("data", "Foreign { text: \"data\", html: false }"),
+        ] {
+            assert_eq!(frames(&[body.as_bytes()]), [first], "{body}");
+            let single: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
+            assert_eq!(frames(&single), [first], "{body}");
+        }
+        assert!(frames(&[b"", b" \n"]).is_empty());
     }
 }

@@ -157,6 +157,7 @@ impl Reader {
                 );
             }
             Frame::Foreign { text, html } => return self.foreign(text, html, out),
+            Frame::TooLong => return self.too_long(out),
         };
         if text.trim().is_empty() {
             return;
@@ -197,6 +198,11 @@ impl Reader {
         let what = if html { "an HTML page" } else { "something that is no event stream and no JSON" };
         let message = format!("the provider answered with {what}: {}", crate::failure::sentence(text));
         self.turn.error(&Failure::new("not_a_stream", message, false), out);
+    }
+
+    fn too_long(&mut self, out: &mut dyn Sink) {
+        self.turn.error(&Failure::new("frame_too_long", "the provider sent a frame of more than 256 MiB", false), out);
+        self.end(&End::Eof, out);
     }
 
     fn end(&mut self, end: &End, out: &mut dyn Sink) {

@@ -281,6 +281,13 @@ impl Turn {
         if known.iter().any(Option::is_some) {
             self.write(0, &stats, out);
         }
+        let failed =
+            self.choices.values().find_map(|c| c.finish.as_ref().filter(|(reason, _)| *reason == FinishReason::Error));
+        if let (Some((_, word)), None) = (failed, &self.error) {
+            let failure =
+                Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
+            self.error(&failure, out);
+        }
         let first = self.choices.values_mut().next().map(std::mem::take).unwrap_or_default();
         let (reason, word) = first.finish.unzip();
         let reason = match (how, reason) {

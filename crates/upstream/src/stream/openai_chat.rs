@@ -1,20 +1,334 @@
-//! .
+//! Chat completions, as OpenAI documents them (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers
+//! that speak them deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
+//!
+//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts.
+
+mod reasoning;
 
 use crate::decoder::Decoder;
-use crate::turn::Turn;
+use crate::failure::Failure;
+use crate::turn::{Turn, Usage};
+use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink};
+use reasoning::Reasoning;
+use std::borrow::Cow;
 
-/// The rules of this API's stream.
+/// The rules of this stream.
+#[derive(Debug)]
+pub(crate) struct OpenaiChat {
+    /// The key of this API's provider data.
+    api: &'static str,
+    choices: Vec<Choice>,
+}
+
+/// What is open in one choice.
 #[derive(Debug, Default)]
-pub(crate) struct OpenaiChat {}
+struct Choice {
+    index: u32,
+    reasoning: Reasoning,
+    refusal: String,
+    /// Custom tools, whose input is text and not JSON: the provider's index of each call that is open.
+    customs: Vec<Option<i64>>,
+}
 
-impl Decoder for OpenaiChat {
-    fn frame(&mut self, _name: Option<&str>, _data: Raw<'_>, _turn: &mut Turn, _out: &mut dyn Sink) {}
+impl Default for OpenaiChat {
+    fn default() -> Self {
+        OpenaiChat { api: "openai-chat", choices: Vec::new() }
+    }
 }
 
 impl OpenaiChat {
-    /// Mistral's stream, which is this one with content in parts.
+    /// Mistral's stream.
     pub(crate) fn mistral() -> Self {
-        OpenaiChat {}
+        OpenaiChat { api: "mistral", choices: Vec::new() }
+    }
+
+    fn choice(&mut self, index: u32) -> &mut Choice {
+        let at = self.choices.iter().position(|c| c.index == index).unwrap_or_else(|| {
+            self.choices.push(Choice { index, ..Choice::default() });
+            self.choices.len() - 1
+        });
+        &mut self.choices[at]
+    }
+}
+
+impl Decoder for OpenaiChat {
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let mut choices = None;
+        for (key, value) in data.entries() {
+            match key.as_ref() {
+                "id" => turn.id(Some(value)),
+                "model" => turn.model(Some(value)),
+                "choices" => choices = Some(value),
+                "usage" => usage(value, turn),
+                "x_groq" => groq(value, turn, out),
+                _ => {}
+            }
+        }
+        for item in choices.into_iter().flat_map(Raw::items) {
+            self.item(item, turn, out);
+        }
+    }
+
+    fn is_whole(&self, body: Raw<'_>) -> bool {
+        let item = body.get("choices").and_then(|c| c.items().next());
+        item.is_some_and(|item| item.get("message").is_some() && item.get("delta").is_none())
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let api = self.api;
+        for choice in &mut self.choices {
+            choice.reasoning.close(api, choice.index, turn, out);
+            if !choice.refusal.is_empty() {
+                let message = format!("the model refused: {}", choice.refusal);
+                turn.warning(choice.index, "refusal", &message, None, out);
+                choice.refusal.clear();
+            }
+        }
+    }
+}
+
+impl OpenaiChat {
+    /// One item of `choices`.
+    fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let (mut index, mut delta, mut message, mut text, mut finish) = (0, None, None, None, None);
+        for (key, value) in item.entries() {
+            match key.as_ref() {
+                "index" => index = value.i64().and_then(|i| u32::try_from(i).ok()).unwrap_or(0),
+                "delta" => delta = Some(value).filter(|v| v.is_object()),
+                "message" => message = Some(value).filter(|v| v.is_object()),
+                "text" => text = Some(value),
+                "finish_reason" => finish = value.str().filter(|word| !word.is_empty()),
+                "usage" => usage(value, turn),
+                "error" if value.is_object() => turn.error(&Failure::of(value, None), out),
+                _ => {}
+            }
+        }
+        turn.choice(index);
+        match (delta, message, text) {
+            (Some(delta), ..) => self.delta(index, delta, false, turn, out),
+            (None, Some(message), _) => self.delta(index, message, true, turn, out),
+            (None, None, Some(text)) => turn.text(index, text, out),
+            (None, None, None) => {}
+        }
+        if let Some(word) = finish {
+            let api = self.api;
+            let choice = self.choice(index);
+            choice.reasoning.close(api, index, turn, out);
+            for index in std::mem::take(&mut choice.customs) {
+                let end = ToolCallDelta {
+                    index,
+                    arguments: Some(Cow::Borrowed("\"}")),
+                    done: true,
+                    ..ToolCallDelta::default()
+                };
+                turn.call(choice.index, &end, None, out);
+            }
+            turn.finish_reason(index, reason(&word), &word);
+        }
+    }
+
+    /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the order of the members.
+    fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
+        let (mut content, mut calls, mut legacy, mut ran) = (None, None, None, None);
+        let (mut reasoning_content, mut reasoning) = (None, None);
+        let choice = self.choice(index);
+        for (key, value) in delta.entries() {
+            match key.as_ref() {
+                "content" => content = Some(value),
+                "reasoning_content" => reasoning_content = Some(value),
+                "reasoning" => reasoning = Some(value),
+                "reasoning_details" => choice.reasoning.details(value),
+                "tool_calls" => calls = Some(value),
+                "function_call" => legacy = Some(value).filter(|v| v.is_object()),
+                "executed_tools" => ran = Some(value),
+                "refusal" => {
+                    value.append_str(&mut choice.refusal);
+                }
+                _ => {}
+            }
+        }
+        choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
+        if let Some(content) = content {
+            self.content(index, content, turn, out);
+        }
+        for item in ran.into_iter().flat_map(Raw::items) {
+            let kind = item.get_str("type").unwrap_or(Cow::Borrowed("executed_tool"));
+            turn.server_item(index, &kind, item, out);
+        }
+        let calls = calls.into_iter().flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())));
+        for (position, call) in calls.enumerate() {
+            self.call(index, call, whole.then_some(position as i64), turn, out);
+        }
+        if let Some(call) = legacy {
+            self.function(index, ToolCallDelta { done: whole, ..ToolCallDelta::default() }, call, turn, out);
+        }
+    }
+
+    /// A string, or parts.
+    fn content(&mut self, index: u32, content: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let api = self.api;
+        if content.is_str() {
+            if content.text().len() > 2 {
+                self.choice(index).reasoning.close(api, index, turn, out);
+                turn.text(index, content, out);
+            }
+            return;
+        }
+        for part in content.items().chain(Some(content).filter(|c| c.is_object())) {
+            if part.is_str() {
+                self.content(index, part, turn, out);
+                continue;
+            }
+            let kind = part.get_str("type").unwrap_or(Cow::Borrowed("text"));
+            match kind.as_ref() {
+                "text" | "output_text" => {
+                    if let Some(text) = part.get("text").filter(|t| t.is_str()) {
+                        self.content(index, text, turn, out);
+                    }
+                }
+                "thinking" | "reasoning" => {
+                    let Some(thinking) = part.get(&kind).or_else(|| part.get("text")) else { continue };
+                    let reasoning = &mut self.choice(index).reasoning;
+                    for text in thinking.items().filter_map(|t| t.get("text")).chain(Some(thinking)) {
+                        reasoning.part(index, text, turn, out);
+                    }
+                }
+                kind => turn.server_item(index, kind, part, out),
+            }
+        }
+    }
+
+    /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
+    fn call(&mut self, index: u32, call: Raw<'_>, position: Option<i64>, turn: &mut Turn, out: &mut dyn Sink) {
+        let mut delta = ToolCallDelta { done: position.is_some(), ..ToolCallDelta::default() };
+        let (mut function, mut custom, mut provider) = (None, None, Provider::default());
+        for (key, value) in call.entries() {
+            match key.as_ref() {
+                "index" => delta.index = value.i64().or_else(|| value.str()?.parse().ok()),
+                "id" => delta.tool_id = value.str(),
+                "function" => function = Some(value).filter(|v| v.is_object()),
+                "custom" => custom = Some(value).filter(|v| v.is_object()),
+                "extra_content" | "provider_specific_fields" => provider.member(&key, value),
+                _ => {}
+            }
+        }
+        delta.index = delta.index.or(position);
+        let provider = provider.wrapped(self.api);
+        delta.provider = provider.as_deref();
+        match custom {
+            Some(custom) => self.custom(index, delta, custom, turn, out),
+            // Some servers leave out the wrapper.
+            None => self.function(index, delta, function.unwrap_or(call), turn, out),
+        }
+    }
+
+    fn function<'a>(
+        &mut self,
+        index: u32,
+        mut delta: ToolCallDelta<'a>,
+        function: Raw<'a>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let mut arguments = None;
+        for (key, value) in function.entries() {
+            match key.as_ref() {
+                "name" => delta.tool_name = value.str(),
+                "arguments" => arguments = Some(value),
+                _ => {}
+            }
+        }
+        let api = self.api;
+        self.choice(index).reasoning.close(api, index, turn, out);
+        turn.call(index, &delta, arguments, out);
+    }
+
+    /// A piece of a custom tool's input, which is text. It is put into the arguments `{"input":"…"}`, closed at the finish reason.
+    fn custom(&mut self, index: u32, delta: ToolCallDelta<'_>, custom: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let (api, wrapped) = (self.api, format!("{{\"{}\":{{\"custom\":true}}}}", self.api));
+        let mut delta = delta;
+        let choice = self.choice(index);
+        choice.reasoning.close(api, index, turn, out);
+        let begun = choice.customs.contains(&delta.index) && delta.tool_id.as_ref().is_none_or(|id| id.is_empty());
+        let mut text = String::new();
+        if !begun {
+            text.push_str("{\"input\":\"");
+            delta.tool_name = custom.get_str("name");
+            delta.provider = delta.provider.or(Some(&wrapped));
+        }
+        if let Some(input) = custom.get_str("input") {
+            let quoted = event::quoted(&input);
+            text.push_str(&quoted[1..quoted.len() - 1]);
+        }
+        if delta.done {
+            text.push_str("\"}");
+        } else if !begun {
+            choice.customs.push(delta.index);
+        }
+        delta.arguments = Some(Cow::Owned(text));
+        turn.call(index, &delta, None, out);
+    }
+}
+
+/// Members that must go back with a call, as `{"API":{…}}`.
+#[derive(Default)]
+struct Provider(String);
+
+impl Provider {
+    fn member(&mut self, key: &str, value: Raw<'_>) {
+        if value.is_object() {
+            let mut json = Vec::new();
+            event::minify(&mut json, value.text());
+            let comma = if self.0.is_empty() { "" } else { "," };
+            self.0 += &format!("{comma}\"{key}\":{}", String::from_utf8_lossy(&json));
+        }
+    }
+
+    fn wrapped(&self, api: &str) -> Option<String> {
+        (!self.0.is_empty()).then(|| format!("{{\"{api}\":{{{}}}}}", self.0))
+    }
+}
+
+fn usage(usage: Raw<'_>, turn: &mut Turn) {
+    if !usage.is_object() {
+        return;
+    }
+    let n = |path: &[&str]| Usage::count(usage, path);
+    turn.usage(&Usage {
+        prompt: n(&["prompt_tokens"]),
+        completion: n(&["completion_tokens"]),
+        total: n(&["total_tokens"]),
+        reasoning: n(&["completion_tokens_details", "reasoning_tokens"]).or_else(|| n(&["reasoning_tokens"])),
+        cached: n(&["prompt_tokens_details", "cached_tokens"])
+            .or_else(|| n(&["prompt_cache_hit_tokens"]))
+            .or_else(|| n(&["cached_tokens"])),
+    });
+}
+
+/// Groq puts usage and errors of the end into a member of its own.
+fn groq(x: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    if let Some(counts) = x.get("usage") {
+        usage(counts, turn);
+    }
+    if let Some(error) = x.get("error").filter(|e| e.is_object() || e.is_str()) {
+        turn.error(&Failure::of(error, None), out);
+    }
+}
+
+/// The words that servers of this family use for how an answer ended. One that nobody knows is a regular end.
+pub(crate) fn reason(word: &str) -> FinishReason {
+    match word.to_ascii_lowercase().as_str() {
+        "tool_calls" | "tool_call" | "function_call" | "tool_use" => FinishReason::ToolCalls,
+        "length"
+        | "max_tokens"
+        | "max_output_tokens"
+        | "model_length"
+        | "context_length"
+        | "context_window_exceeded" => FinishReason::Length,
+        "content_filter" | "content_filtered" | "safety" | "recitation" | "sensitive" | "blocklist"
+        | "prohibited_content" => FinishReason::ContentFilter,
+        "error" | "failed" | "abort" | "network_error" | "insufficient_system_resource" => FinishReason::Error,
+        _ => FinishReason::Stop,
     }
 }

@@ -1,0 +1,170 @@
+//! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them, cut at the values.
+
+use super::Frame;
+
+/// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
+///
+/// Inside a top-level array the items are the values, so that Gemini's array arrives item by item. Where text cannot be
+/// JSON (a line feed inside a string, an object that begins where none may), what came so far is broken and reading goes on
+/// from there: one bad line costs itself only.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    /// The value, or the text between values, that has begun.
+    kept: Vec<u8>,
+    depth: u32,
+    state: State,
+    /// The last byte outside strings that is no white space.
+    last: u8,
+    /// Whether the top-level `[` came.
+    array: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Between values.
+    #[default]
+    Between,
+    /// Inside a value, outside its strings.
+    Value,
+    /// Inside a string.
+    Text,
+    /// Inside a string, after a backslash.
+    Escape,
+    /// Inside text that is no value, up to the line's end.
+    Junk,
+}
+
+impl Values {
+    /// Takes the next bytes.
+    pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+        let mut from = 0; // where what is not yet in `kept` begins
+        for (at, &byte) in bytes.iter().enumerate() {
+            match self.state {
+                State::Between => {
+                    from = at;
+                    self.between(byte);
+                    if self.state == State::Between {
+                        from = at + 1;
+                    }
+                    continue;
+                }
+                State::Text => match byte {
+                    b'"' => self.state = State::Value,
+                    b'\\' => self.state = State::Escape,
+                    b'\n' => {
+                        self.give(&bytes[from..at], on, true);
+                        from = at + 1;
+                    }
+                    _ => {}
+                },
+                State::Escape => self.state = State::Text,
+                State::Junk if byte == b'\n' => {
+                    self.give(&bytes[from..at], on, true);
+                    from = at + 1;
+                }
+                State::Junk => {}
+                State::Value => match byte {
+                    b' ' | b'\t' | b'\r' | b'\n' => continue,
+                    b'"' => self.state = State::Text,
+                    b'{' if !matches!(self.last, b',' | b':' | b'[') => {
+                        self.give(&bytes[from..at], on, true);
+                        from = at;
+                        self.between(byte);
+                        continue;
+                    }
+                    b'{' | b'[' => self.depth += 1,
+                    b'}' | b']' => {
+                        self.depth -= 1;
+                        if self.depth == 0 {
+                            self.give(&bytes[from..=at], on, false);
+                            from = at + 1;
+                            continue;
+                        }
+                    }
+                    _ => {}
+                },
+            }
+            if self.state != State::Text || byte == b'"' {
+                self.last = byte;
+            }
+        }
+        if self.state != State::Between {
+            self.kept.extend_from_slice(&bytes[from..]);
+        }
+    }
+
+    /// The body ended.
+    pub(super) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
+        self.give(&[], on, true);
+    }
+
+    /// How many bytes are held for the value that has begun.
+    pub(super) fn held(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn between(&mut self, byte: u8) {
+        match byte {
+            b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | 0xef | 0xbb | 0xbf => {}
+            b'[' if !self.array => self.array = true,
+            b'{' | b'[' => {
+                self.state = State::Value;
+                self.depth = 1;
+                self.last = byte;
+            }
+            _ => self.state = State::Junk,
+        }
+    }
+
+    fn give(&mut self, rest: &[u8], on: &mut dyn FnMut(Frame<'_>), broken: bool) {
+        let whole = if self.kept.is_empty() {
+            String::from_utf8_lossy(rest)
+        } else {
+            self.kept.extend_from_slice(rest);
+            String::from_utf8_lossy(&self.kept)
+        };
+        if !whole.trim().is_empty() {
+            on(if broken { Frame::Broken(&whole) } else { Frame::Value(&whole) });
+        }
+        self.kept.clear();
+        self.state = State::Between;
+        self.depth = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(body: &str, step: usize) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut values = Values::default();
+        let mut on = |f: Frame<'_>| match f {
+            Frame::Value(text) => out.push(text.to_owned()),
+            Frame::Broken(text) => out.push(format!("broken {text}")),
+            _ => {}
+        };
+        for piece in body.as_bytes().chunks(step) {
+            values.push(piece, &mut on);
+        }
+        values.finish(&mut on);
+        out
+    }
+
+    #[test]
+    fn values_are_found_however_they_are_laid_out() {
+        for (body, want) in [
+            ("{\"a\":\"}\\\"\"}\n{\"b\":[1,{}]}", vec!["{\"a\":\"}\\\"\"}", "{\"b\":[1,{}]}"]),
+            ("[{\n \"a\": 1\n}\n,\r\n{\"é\":2}\n]\n", vec!["{\n \"a\": 1\n}", "{\"é\":2}"]),
+            ("{\"a\":{\n", vec!["broken {\"a\":{\n"]),
+            ("{\"a\":\"x\n{\"b\":1}", vec!["broken {\"a\":\"x", "{\"b\":1}"]),
+            ("{\"a\":{\"x\":1}\n{\"b\":1}\n", vec!["broken {\"a\":{\"x\":1}\n", "{\"b\":1}"]),
+            ("{\"a\":1}\nnonsense {\n{\"b\":1}", vec!["{\"a\":1}", "broken nonsense {", "{\"b\":1}"]),
+            ("[]", vec![]),
+        ] {
+            for step in [1, 2, 3, 100] {
+                assert_eq!(frames(body, step), want, "{body} by {step}");
+            }
+        }
+    }
+}
