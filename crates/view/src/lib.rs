@@ -1,1 +1,39 @@
-//! .
+//! Events for people: text as it streams, a card for each call, or the final answer as JSON.
+//!
+//! What it is: three [`event::View`]s, [`term`] for a terminal, [`text`] for files and pipes, and [`Json`]. The first two tell
+//! the same story ([`story`]) on two kinds of page. What it is not: it knows no terminal and no clock; it is told how wide the
+//! page is, and times are those of the events.
+//!
+//! No control character of a model or a tool leaves raw (see [`safe`]); the only escape sequences are our own.
+
+mod calls;
+mod card;
+mod escape;
+mod json;
+mod plain;
+mod screen;
+mod story;
+
+pub use escape::{columns, is_hidden, safe};
+pub use json::Json;
+
+/// How a terminal is written to.
+#[derive(Clone, Copy, Debug)]
+pub struct Terminal {
+    /// Its width in columns.
+    pub columns: usize,
+    /// Its height in rows.
+    pub rows: usize,
+    /// Whether colours (and dim and bold) may be used.
+    pub colour: bool,
+}
+
+/// A view for a terminal: cards are updated in place. With `no_time` it shows no durations.
+pub fn term(terminal: Terminal, no_time: bool) -> impl event::View {
+    story::Story::new(screen::Screen::new(terminal, no_time))
+}
+
+/// A view for files and pipes: plain text, a line where a call starts and a line where it ends.
+pub fn text(no_time: bool) -> impl event::View {
+    story::Story::new(plain::Plain::new(no_time))
+}

@@ -1,0 +1,129 @@
+//! `tc-view` as a command.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Output, Stdio};
+
+fn tc_view(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tc-view"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str], input: &str) -> Output {
+    let mut child = tc_view(args).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn texts(o: &Output) -> (i32, &str, &str) {
+    (o.status.code().unwrap(), str::from_utf8(&o.stdout).unwrap(), str::from_utf8(&o.stderr).unwrap())
+}
+
+const TURN: &str = concat!(
+    r#"{"type":"stream_start","v":1}"#,
+    "\n",
+    r#"{"type":"content_delta","text":"It is \u001b[31mcold\u202e."}"#,
+    "\n",
+    r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"heat","arguments":{"to":20}}"#,
+    "\n",
+    r#"{"type":"tool_result","tool_id":"a","tool_name":"heat","status":"success","output":"on","duration_ms":7}"#,
+    "\n",
+);
+
+#[test]
+fn without_a_terminal_the_form_is_text_without_escapes() {
+    for args in [&[][..], &["--format", "term"], &["--format", "text"]] {
+        let expected = "It is \\x1b[31mcold\\u202e.\n\n-> heat {\"to\":20}\n<- heat 7.0 ms: on\n";
+        assert_eq!(texts(&run(args, TURN)), (0, expected, ""), "{args:?}");
+    }
+    assert!(texts(&run(&["--no-time"], TURN)).1.contains("<- heat done: on\n"));
+}
+
+#[test]
+fn json_is_one_object() {
+    let out = run(&["-f", "json"], TURN);
+    let call = r#"{"tool_id":"a","tool_name":"heat","arguments":{"to":20},"status":"success","output":"on"}"#;
+    let expected = format!("{{\"text\":\"It is \\u001b[31mcold\u{202e}.\",\"calls\":[{call}]}}\n");
+    assert_eq!(texts(&out), (0, expected.as_str(), ""));
+}
+
+#[test]
+fn an_error_event_is_shown_and_makes_the_status_2() {
+    let out = run(&[], "{\"type\":\"error\",\"source\":\"llm-stream\",\"code\":\"no_key\",\"message\":\"no key\"}\n");
+    assert_eq!(texts(&out), (2, "error: llm-stream: no key (no_key)\n", ""));
+}
+
+#[test]
+fn a_line_that_is_no_event_is_shown_as_a_warning_or_is_fatal() {
+    let out = run(&[], "what\n{\"type\":\"content_delta\",\"text\":\"ok\"}\n");
+    let (status, stdout, stderr) = texts(&out);
+    assert_eq!(status, 0);
+    let warning =
+        "warning: tc-view: line 1 of standard input is not an event: not a JSON object at byte 0 (not_an_event)";
+    assert_eq!(stdout, format!("{warning}\n\nok\n"));
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let out = run(&["--strict"], "what\n");
+    let (status, _, stderr) = texts(&out);
+    assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
+}
+
+#[test]
+fn usage_errors_are_one_line() {
+    for args in [&["--format", "html"][..], &["--no-such"], &["no-such-file"]] {
+        let out = run_without_input(args);
+        let (status, stdout, stderr) = texts(&out);
+        assert_eq!((status, stdout, stderr.lines().count()), (2, "", 1), "{stderr}");
+        assert!(stderr.starts_with("tc-view: "), "{stderr}");
+    }
+}
+
+fn run_without_input(args: &[&str]) -> Output {
+    tc_view(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// A line in, its text out, before anything else is sent: nothing waits while the next read would block.
+#[test]
+fn each_event_is_shown_at_once() {
+    let mut child = tc_view(&[]).spawn().unwrap();
+    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut from = BufReader::new(from);
+    for n in 0..20 {
+        writeln!(to, "{{\"type\":\"content_delta\",\"text\":\"line {n}\\n\"}}").unwrap();
+        let mut line = String::new();
+        from.read_line(&mut line).unwrap();
+        assert_eq!(line, format!("line {n}\n"));
+    }
+    drop(to);
+    assert_eq!(ended(child), 0);
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_error() {
+    let mut child = tc_view(&[]).spawn().unwrap();
+    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    to.write_all(b"{\"type\":\"content_delta\",\"text\":\"a\"}\n").unwrap();
+    from.read_exact(&mut [0]).unwrap();
+    drop(from);
+    // Its standard input stays open: it leaves because nobody reads.
+    assert_eq!(ended(child), 0);
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut child = tc_view(&[]).stdout(full).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(TURN.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let (status, _, stderr) = texts(&out);
+    assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
+}
+
+fn ended(mut child: Child) -> i32 {
+    let status = child.wait().unwrap().code().unwrap();
+    let mut stderr = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+    assert_eq!(stderr, "");
+    status
+}

@@ -1,0 +1,301 @@
+//! The calls of a conversation, as the events tell of them.
+
+use crate::escape::one_line;
+use event::payload::ToolCallDelta;
+use event::{Event, Kind, Raw};
+
+/// How long the brief form of arguments may be, in columns: the widest card.
+const BRIEF: usize = 120;
+
+/// How far a call has come.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum State {
+    /// Its arguments are still coming.
+    Arriving,
+    /// The model has asked for it; nobody has begun it.
+    Called,
+    /// It must not run: the code of `tool_call.error`.
+    Refused(String),
+    Running,
+    /// It was taken back.
+    Withdrawn,
+    /// It has a result: the status of `tool_result`.
+    Over(String),
+}
+
+/// One call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    stream: Option<Box<str>>,
+    choice: u32,
+    /// The provider's label on its deltas, until the merged call comes; then the position of the call.
+    index: Option<i64>,
+    pub id: String,
+    pub name: String,
+    /// JSON, or what came in its place.
+    pub arguments: String,
+    /// The arguments on one short line: `city: Oslo, days: 3`.
+    pub brief: String,
+    pub state: State,
+    /// The whole output, once there is a result.
+    pub output: String,
+    /// A line for people: the tool's own summary, or what a running tool wrote last.
+    pub summary: String,
+    pub duration_ms: Option<f64>,
+    pub exit_code: Option<i64>,
+    pub cached: bool,
+    /// Nothing more will be heard of it.
+    pub closed: bool,
+}
+
+impl Call {
+    /// Whether it will not change any more.
+    pub fn is_settled(&self) -> bool {
+        self.closed || self.is_over()
+    }
+
+    /// Whether it ended, one way or another.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_) | State::Withdrawn)
+    }
+
+    /// The name of its stream, as JSON.
+    pub fn stream(&self) -> Option<&str> {
+        self.stream.as_deref()
+    }
+
+    /// What to show of its result or progress.
+    pub fn told(&self) -> &str {
+        if self.summary.is_empty() { &self.output } else { &self.summary }
+    }
+}
+
+/// The calls in the order of their first event.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Calls {
+    pub list: Vec<Call>,
+}
+
+impl Calls {
+    /// Takes an event about a call, and gives the position of the call that is new or has changed.
+    pub fn push(&mut self, event: &Event<'_>) -> Option<usize> {
+        match event.kind() {
+            Kind::ToolCallDelta => self.delta(event),
+            Kind::ToolCallPartial => self.partial(event),
+            Kind::ToolCall => Some(self.call(event)),
+            Kind::ToolUse | Kind::ToolProgress | Kind::ToolResult => Some(self.run(event)),
+            Kind::Retract => self.retract(event),
+            _ => None,
+        }
+    }
+
+    /// Takes the `tool_calls` of an assistant message that no other event told of; gives the positions of the new calls.
+    pub fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
+        let first = self.list.len();
+        for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
+            let n = self.new_call(event, call.get_str("id").as_deref(), call.at(&["function", "name"]));
+            self.list[n].state = State::Called;
+            self.list[n].set_arguments(plain(call.at(&["function", "arguments"])));
+        }
+        first..self.list.len()
+    }
+
+    /// Takes a `tool` message: it is the result of a call whose `tool_result` is not in the log.
+    pub fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
+        let id = message.get_str("tool_call_id")?;
+        let n =
+            self.find(event, |c| c.id == id).unwrap_or_else(|| self.new_call(event, Some(&id), message.get("name")));
+        if self.list[n].is_over() {
+            return None;
+        }
+        self.list[n].state = State::Over("answered".to_owned());
+        self.list[n].output = content(message);
+        Some(n)
+    }
+
+    fn delta(&mut self, event: &Event<'_>) -> Option<usize> {
+        let delta = ToolCallDelta::read(event);
+        let id = delta.tool_id.as_deref().filter(|id| !id.is_empty());
+        let n = self.find(event, |c| match id {
+            Some(id) => c.id == id,
+            None => c.state == State::Arriving && c.index == delta.index,
+        });
+        let n = match n {
+            Some(n) if self.list[n].state == State::Arriving => n,
+            Some(_) => return None, // the merged call is known already
+            None if id.is_none() && delta.tool_name.is_none() => return None,
+            None => self.new_call(event, id, None),
+        };
+        let call = &mut self.list[n];
+        call.index = delta.index;
+        if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
+            call.name = name.into_owned();
+        }
+        call.arguments.push_str(delta.arguments.as_deref().unwrap_or_default());
+        if call.brief.len() < BRIEF {
+            call.brief = one_line(&call.arguments, BRIEF);
+        }
+        Some(n)
+    }
+
+    /// A reading of the arguments so far: it stands in for them until the call is whole.
+    fn partial(&mut self, event: &Event<'_>) -> Option<usize> {
+        let id = event.get_str("tool_id").unwrap_or_default();
+        let n = self.known(event, Some(&id));
+        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), event.get("tool_name")));
+        if self.list[n].state != State::Arriving {
+            return None;
+        }
+        self.list[n].set_arguments(plain(event.get("arguments")));
+        Some(n)
+    }
+
+    fn call(&mut self, event: &Event<'_>) -> usize {
+        let id = event.get_str("tool_id");
+        let name = event.get_str("tool_name").unwrap_or_default();
+        let n = self.known(event, id.as_deref());
+        // A call without an id is given one when its deltas are merged: then it is the first of that name that has none.
+        let n = n.or_else(|| {
+            self.list
+                .iter()
+                .position(|c| c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name)
+        });
+        let n = n.unwrap_or_else(|| self.new_call(event, None, None));
+        let call = &mut self.list[n];
+        call.id = id.unwrap_or_default().into_owned();
+        call.name = name.into_owned();
+        call.index = event.get("index").and_then(Raw::i64);
+        call.set_arguments(plain(event.get("arguments").or_else(|| event.get("arguments_text"))));
+        if let State::Arriving | State::Called = call.state {
+            call.state = match event.get("error") {
+                Some(error) => {
+                    call.summary = plain(error.get("message"));
+                    State::Refused(plain(error.get("code")))
+                }
+                None => State::Called,
+            };
+        }
+        n
+    }
+
+    fn run(&mut self, event: &Event<'_>) -> usize {
+        let id = event.get_str("tool_id");
+        let n = self.known(event, id.as_deref());
+        let n = n.unwrap_or_else(|| self.new_call(event, id.as_deref(), event.get("tool_name")));
+        let call = &mut self.list[n];
+        let text = |key: &str| plain(event.get(key));
+        match event.kind() {
+            Kind::ToolUse => {
+                call.state = State::Running;
+                if call.arguments.is_empty() {
+                    call.set_arguments(text("input_summary"));
+                }
+            }
+            Kind::ToolProgress => {
+                let piece = text("text");
+                if let Some(line) = piece.lines().rfind(|l| !l.trim().is_empty()) {
+                    call.summary = line.to_owned();
+                }
+            }
+            _ => {
+                call.state = State::Over(text("status"));
+                call.output = text("output");
+                call.summary = text("output_summary");
+                call.duration_ms = event.get("duration_ms").and_then(Raw::f64);
+                call.exit_code = event.get("exit_code").and_then(Raw::i64);
+                call.cached = event.get("cached").and_then(Raw::bool) == Some(true);
+            }
+        }
+        n
+    }
+
+    fn retract(&mut self, event: &Event<'_>) -> Option<usize> {
+        let index = event.get("index").and_then(Raw::i64);
+        let n = match event.get_str("tool_id") {
+            Some(id) => self.find(event, |c| c.id == id),
+            None => index.and_then(|i| self.find(event, |c| c.index == Some(i))),
+        }?;
+        if !self.list[n].is_over() {
+            self.list[n].state = State::Withdrawn;
+        }
+        Some(n)
+    }
+
+    fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+        id.filter(|id| !id.is_empty()).and_then(|id| self.find(event, |c| c.id == id))
+    }
+
+    /// The latest call of the event's stream and choice that `is` the one meant.
+    fn find(&self, event: &Event<'_>, is: impl Fn(&Call) -> bool) -> Option<usize> {
+        self.list.iter().rposition(|c| c.here(event) && is(c))
+    }
+
+    fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: Option<Raw<'_>>) -> usize {
+        self.list.push(Call {
+            stream: event.stream().map(|s| s.text().into()),
+            choice: event.choice(),
+            index: None,
+            id: id.unwrap_or_default().to_owned(),
+            name: plain(name),
+            arguments: String::new(),
+            brief: String::new(),
+            state: State::Arriving,
+            output: String::new(),
+            summary: String::new(),
+            duration_ms: None,
+            exit_code: None,
+            cached: false,
+            closed: false,
+        });
+        self.list.len() - 1
+    }
+}
+
+impl Call {
+    fn set_arguments(&mut self, arguments: String) {
+        self.brief = brief(&arguments);
+        self.arguments = arguments;
+    }
+
+    fn here(&self, event: &Event<'_>) -> bool {
+        self.choice == event.choice() && self.stream.as_deref() == event.stream().map(Raw::text)
+    }
+}
+
+/// An object as `key: value, …`, anything else as it is; on one line.
+fn brief(arguments: &str) -> String {
+    let Ok(object) = Raw::parse(arguments) else { return one_line(arguments, BRIEF) };
+    if !object.is_object() {
+        return one_line(arguments, BRIEF);
+    }
+    let mut out = String::new();
+    for (key, value) in object.entries() {
+        if out.len() > 4 * BRIEF {
+            break;
+        }
+        let comma = if out.is_empty() { "" } else { ", " };
+        out.extend([comma, &key, ": ", &plain(Some(value))]);
+    }
+    one_line(&out, BRIEF)
+}
+
+/// A string as its text, any other value as its JSON, nothing as nothing.
+pub(crate) fn plain(value: Option<Raw<'_>>) -> String {
+    value.map(|v| v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned())).unwrap_or_default()
+}
+
+/// The text of a message: a string, or the text parts of a list (other parts by their type, in brackets).
+pub(crate) fn content(message: Raw<'_>) -> String {
+    let Some(content) = message.get("content") else { return String::new() };
+    if !content.is_array() {
+        return plain(Some(content));
+    }
+    let mut out = String::new();
+    for part in content.items() {
+        match part.get("text") {
+            Some(text) => out.push_str(&plain(Some(text))),
+            None => out.extend(["[", &plain(part.get("type")), "]"]),
+        }
+    }
+    out
+}

@@ -1,0 +1,63 @@
+//! What a card says of a call.
+
+use crate::calls::{Call, State};
+use anstyle::{AnsiColor, Style};
+
+/// The sign before a call's name, its colour, and what stands at the other end of the line.
+pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String) {
+    let style = |colour: AnsiColor| colour.on_default();
+    let (sign, style, mut text) = match &call.state {
+        State::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
+        State::Called => ("○", style(AnsiColor::Cyan), "called".to_owned()),
+        State::Refused(code) => ("✗", style(AnsiColor::Red), format!("refused: {code}")),
+        State::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
+        State::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
+        State::Over(status) => match status.as_str() {
+            "success" | "answered" => ("✓", style(AnsiColor::Green), String::new()),
+            "pending" => ("?", style(AnsiColor::Yellow), "waits for approval".to_owned()),
+            "cancelled" => ("–", style(AnsiColor::Yellow), status.clone()),
+            _ => ("✗", style(AnsiColor::Red), status.replace('_', " ")),
+        },
+    };
+    if let Some(code) = call.exit_code.filter(|code| *code != 0) {
+        add(&mut text, &format!("exit {code}"));
+    }
+    if call.cached {
+        add(&mut text, "cached");
+    }
+    if let Some(ms) = call.duration_ms.filter(|_| !no_time) {
+        add(&mut text, &duration(ms));
+    }
+    if text.is_empty() {
+        text.push_str("done");
+    }
+    (sign, style, text)
+}
+
+fn add(text: &mut String, more: &str) {
+    if !text.is_empty() {
+        text.push_str(", ");
+    }
+    text.push_str(more);
+}
+
+/// Milliseconds for people: `0.4 ms`, `12 ms`, `1.2 s`, `2 min 3 s`.
+fn duration(ms: f64) -> String {
+    match ms {
+        _ if ms < 9.95 => format!("{ms:.1} ms"),
+        _ if ms < 999.5 => format!("{ms:.0} ms"),
+        _ if ms < 60_000.0 => format!("{:.1} s", ms / 1000.0),
+        _ => format!("{:.0} min {:.0} s", (ms / 60_000.0).floor(), (ms / 1000.0 % 60.0).floor()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_for_people() {
+        let all = [0.04, 9.96, 12.3, 999.6, 1234.0, 60_000.0, 123_000.0].map(duration);
+        assert_eq!(all, ["0.0 ms", "10 ms", "12 ms", "1.0 s", "1.2 s", "1 min 0 s", "2 min 3 s"]);
+    }
+}

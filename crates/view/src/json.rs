@@ -1,0 +1,164 @@
+//! The final answer as one JSON object on a line.
+
+use crate::calls::{self, Call, Calls, State};
+use event::{Event, Kind, Object, Raw, View};
+
+/// The names under which the events count tokens.
+const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens", "cached_tokens"];
+
+/// Gathers what the model answered: the text of its last turn, the calls of all turns since the user's last message, and the
+/// tokens that they took. One object for each stream (and choice) of the input, in the order in which they began.
+#[derive(Debug, Default)]
+pub struct Json {
+    answers: Vec<Answer>,
+}
+
+#[derive(Debug, Default)]
+struct Answer {
+    /// The name as JSON.
+    stream: Option<Box<str>>,
+    choice: u32,
+    text: String,
+    reasoning: String,
+    calls: Calls,
+    finish_reason: Option<String>,
+    usage: [Option<i64>; TOKENS.len()],
+    error: Option<[String; 2]>,
+    /// Whether the text of this turn is known from its deltas, so that its message adds nothing.
+    spoke: bool,
+}
+
+impl Answer {
+    fn push(&mut self, event: &Event<'_>) {
+        match event.kind() {
+            Kind::StreamStart => self.new_turn(),
+            Kind::ContentDelta | Kind::Thinking => {
+                self.spoke = true;
+                let text = if event.kind() == Kind::Thinking { &mut self.reasoning } else { &mut self.text };
+                if let Some(piece) = event.get("text") {
+                    piece.append_str(text);
+                }
+            }
+            Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
+                self.spoke = true;
+                self.calls.push(event);
+            }
+            Kind::Message => self.message(event),
+            Kind::SessionStats => {
+                for (sum, key) in self.usage.iter_mut().zip(TOKENS) {
+                    if let Some(n) = event.get(key).and_then(Raw::i64) {
+                        *sum = Some(sum.unwrap_or(0).saturating_add(n));
+                    }
+                }
+            }
+            Kind::StreamEnd => self.finish_reason = event.get_str("finish_reason").map(|s| s.into_owned()),
+            Kind::Error => self.error = Some(["code", "message"].map(|key| calls::plain(event.get(key)))),
+            _ => {
+                self.calls.push(event);
+                if event.get("return_directly").and_then(Raw::bool) == Some(true) {
+                    self.text = calls::plain(event.get("output"));
+                }
+            }
+        }
+    }
+
+    fn message(&mut self, event: &Event<'_>) {
+        let Some(message) = event.get("message") else { return };
+        match message.get_str("role").as_deref() {
+            Some("user") => {
+                let (stream, choice) = (self.stream.take(), self.choice);
+                *self = Answer { stream, choice, ..Answer::default() };
+            }
+            Some("assistant") if !std::mem::take(&mut self.spoke) => {
+                self.new_turn();
+                self.text = calls::content(message);
+                self.reasoning = calls::plain(message.get("reasoning"));
+                self.calls.asked(event, message);
+            }
+            Some("tool") => {
+                self.calls.answered(event, message);
+            }
+            _ => {}
+        }
+    }
+
+    fn new_turn(&mut self) {
+        self.text.clear();
+        self.reasoning.clear();
+        self.finish_reason = None;
+        self.error = None;
+        self.spoke = false;
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let mut o = Object::open(out);
+        if let Some(stream) = &self.stream {
+            o.minified("stream", stream);
+        }
+        if self.choice != 0 {
+            o.int("choice", self.choice);
+        }
+        o.str("text", &self.text).maybe_str("reasoning", Some(&*self.reasoning).filter(|r| !r.is_empty()));
+        o.array("calls", |a| {
+            for call in &self.calls.list {
+                a.object(|o| write_call(o, call));
+            }
+        });
+        o.maybe_str("finish_reason", self.finish_reason.as_deref());
+        if self.usage.iter().any(Option::is_some) {
+            o.object("usage", |o| {
+                for (key, n) in TOKENS.iter().zip(self.usage) {
+                    if let Some(n) = n {
+                        o.int(key, n);
+                    }
+                }
+            });
+        }
+        if let Some([code, message]) = &self.error {
+            o.object("error", |o| {
+                o.str("code", code).str("message", message);
+            });
+        }
+        o.close();
+        out.push(b'\n');
+    }
+}
+
+fn write_call(o: &mut Object<'_>, call: &Call) {
+    o.str("tool_id", &call.id).str("tool_name", &call.name);
+    match Raw::parse(&call.arguments) {
+        Ok(json) => o.minified("arguments", json.text()),
+        Err(_) => o.str("arguments", &call.arguments),
+    };
+    match &call.state {
+        State::Over(status) => {
+            o.str("status", status);
+            if let Some(code) = call.exit_code {
+                o.int("exit_code", code);
+            }
+            o.str("output", &call.output);
+        }
+        State::Withdrawn => drop(o.str("status", "retracted")),
+        State::Refused(code) => drop(o.str("error", code)),
+        State::Arriving | State::Called | State::Running => {}
+    }
+}
+
+impl View for Json {
+    fn push(&mut self, event: &Event<'_>, _: &mut Vec<u8>) {
+        if event.kind() == Kind::Other || event.kind() == Kind::Warning {
+            return;
+        }
+        let who = (event.stream().map(Raw::text), event.choice());
+        let known = self.answers.iter().position(|a| (a.stream.as_deref(), a.choice) == who);
+        let n = known.unwrap_or_else(|| {
+            self.answers.push(Answer { stream: who.0.map(Into::into), choice: who.1, ..Answer::default() });
+            self.answers.len() - 1
+        });
+        self.answers[n].push(event);
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.answers.iter().for_each(|a| a.write(out));
+    }
+}

@@ -1,0 +1,120 @@
+//! The page for files and pipes: plain text, and the same text for the same events.
+
+use crate::calls::{Calls, State};
+use crate::card;
+use crate::escape::{one_line, safe};
+use crate::story::{Page, Tone, Voice};
+
+/// How much of the arguments and of the output stands on a call's line, in columns.
+const BRIEF: usize = 200;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Text(Voice),
+    Lines,
+}
+
+/// Plain text.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    no_time: bool,
+    last: Option<Block>,
+    /// Line feeds at the end of what was written; two before the first word, since nothing must be kept apart from it.
+    feeds: usize,
+    /// What was told of each call: nothing, its start, its end.
+    told: Vec<u8>,
+}
+
+impl Plain {
+    pub fn new(no_time: bool) -> Self {
+        Plain { no_time, last: None, feeds: 2, told: Vec::new() }
+    }
+
+    /// Begins `block`, with a blank line before it where the page was at something else.
+    fn begin(&mut self, out: &mut Vec<u8>, block: Block) -> bool {
+        let new = self.last != Some(block);
+        let want = if new { 2 } else { usize::from(block == Block::Lines) };
+        out.resize(out.len() + want.saturating_sub(self.feeds), b'\n');
+        self.last = Some(block);
+        new
+    }
+
+    fn write(&mut self, out: &mut Vec<u8>, text: &str) {
+        out.extend_from_slice(text.as_bytes());
+        let kept = text.trim_end_matches('\n');
+        let feeds = text.len() - kept.len();
+        self.feeds = if kept.is_empty() { self.feeds + feeds } else { feeds };
+    }
+
+    fn line(&mut self, out: &mut Vec<u8>, line: &str) {
+        self.begin(out, Block::Lines);
+        self.write(out, line);
+        self.write(out, "\n");
+    }
+}
+
+impl Page for Plain {
+    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
+        let new = self.last != Some(Block::Text(voice));
+        // The empty lines that models like to begin with would only double the one between blocks.
+        let text = if new { text.trim_start_matches('\n') } else { text };
+        if text.is_empty() {
+            return;
+        }
+        let text = safe(text);
+        if self.begin(out, Block::Text(voice)) {
+            let sign = [(Voice::User, "> "), (Voice::Thinking, "thinking: ")];
+            sign.iter().filter(|s| s.0 == voice).for_each(|s| self.write(out, s.1));
+        }
+        match voice {
+            Voice::User => self.write(out, &text.replace('\n', "\n> ")),
+            Voice::Thinking | Voice::Answer => self.write(out, &text),
+        }
+    }
+
+    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
+        let text = one_line(text, 10 * BRIEF);
+        match tone {
+            Tone::Figures => {}
+            Tone::Quiet => self.line(out, &format!("[{text}]")),
+            Tone::Warning => self.line(out, &format!("warning: {text}")),
+            Tone::Error => self.line(out, &format!("error: {text}")),
+        }
+    }
+
+    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
+        self.told.resize(self.told.len().max(at + 1), 0);
+        let call = &calls.list[at];
+        let name = one_line(&call.name, BRIEF);
+        // Deltas that nobody has merged are told once no more will come.
+        if self.told[at] == 0 && (call.state != State::Arriving || call.closed) {
+            self.told[at] = 1;
+            self.line(out, format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
+        }
+        // A refused call has its result from whoever runs calls; where nobody does, the refusal is its end.
+        let refused = call.closed && matches!(call.state, State::Refused(_));
+        if self.told[at] == 1 && (call.is_over() || refused) {
+            self.told[at] = 2;
+            let (_, _, status) = card::status(call, self.no_time);
+            let told = one_line(call.told(), BRIEF);
+            let told = if told.is_empty() { told } else { format!(": {told}") };
+            self.line(out, &format!("<- {name} {}{told}", one_line(&status, BRIEF)));
+        }
+    }
+
+    fn pause(&mut self) {
+        self.last = None;
+    }
+
+    fn done(&mut self, _: &mut Vec<u8>, _: &Calls) {}
+
+    fn forget(&mut self, calls: usize) {
+        self.told.drain(..calls.min(self.told.len()));
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        if self.feeds == 0 {
+            self.write(out, "\n");
+        }
+    }
+}

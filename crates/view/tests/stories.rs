@@ -1,0 +1,291 @@
+//! The views on small conversations, and on any events at all.
+
+#![expect(clippy::unwrap_used, reason = "a test")]
+
+mod emulator;
+
+use emulator::Emulator;
+use event::{Scanner, View};
+use proptest::prelude::*;
+use toolpipe_view::{self as view, Terminal, is_hidden};
+
+/// What a view makes of `lines`: one piece an event, and one for the end.
+fn pieces(view: &mut dyn View, lines: &[String]) -> Vec<String> {
+    let mut scanner = Scanner::default();
+    let mut pieces = Vec::new();
+    for line in lines {
+        let mut out = Vec::new();
+        view.push(&scanner.read(line).unwrap(), &mut out);
+        pieces.push(String::from_utf8(out).unwrap());
+    }
+    let mut out = Vec::new();
+    view.finish(&mut out);
+    pieces.push(String::from_utf8(out).unwrap());
+    pieces
+}
+
+fn lines(text: &str) -> Vec<String> {
+    text.trim().lines().map(|l| l.trim().to_owned()).collect()
+}
+
+fn on(columns: usize, rows: usize, colour: bool) -> Terminal {
+    Terminal { columns, rows, colour }
+}
+
+const TURN: &str = r#"
+    {"type":"message","message":{"role":"user","content":"Which hut?"}}
+    {"type":"stream_start","v":1,"api":"openai-chat"}
+    {"type":"thinking","text":"\n\nTwo look-ups."}
+    {"type":"content_delta","text":"\n\nLet me "}
+    {"type":"content_delta","text":"see."}
+    {"type":"tool_call","index":0,"tool_id":"a","tool_name":"huts","arguments":{"day":"saturday"},"commit":"balanced"}
+    {"type":"tool_use","tool_id":"a","tool_name":"huts","status":"running","input_summary":"saturday"}
+    {"type":"tool_call","index":1,"tool_id":"b","tool_name":"weather","arguments":{"day":"saturday","n":2},"commit":"balanced"}
+    {"type":"tool_use","tool_id":"b","tool_name":"weather","status":"running","input_summary":"saturday"}
+    {"type":"tool_result","tool_id":"b","tool_name":"weather","status":"error","output":"no\nstation","exit_code":3,"duration_ms":12.4}
+    {"type":"content_delta","text":" One moment."}
+    {"type":"tool_result","tool_id":"a","tool_name":"huts","status":"success","output":"Lake hut\t12 beds","duration_ms":1234}
+    {"type":"message","message":{"role":"assistant","content":"Let me see. One moment.","tool_calls":[]}}
+    {"type":"stream_end","finish_reason":"tool_calls"}
+    {"type":"session_stats","prompt_tokens":10,"completion_tokens":20,"total_tokens":30}
+    {"type":"message","message":{"role":"tool","tool_call_id":"a","content":"Lake hut\t12 beds"}}
+"#;
+
+#[test]
+fn text_has_a_line_for_the_start_and_the_end_of_a_call() {
+    let text = pieces(&mut view::text(false), &lines(TURN)).concat();
+    let expected = r#"> Which hut?
+
+thinking: Two look-ups.
+
+Let me see.
+
+-> huts {"day":"saturday"}
+-> weather {"day":"saturday","n":2}
+<- weather error, exit 3, 12 ms: no station
+
+ One moment.
+
+<- huts 1.2 s: Lake hut 12 beds
+"#;
+    assert_eq!(text, expected);
+    let text = pieces(&mut view::text(true), &lines(TURN)).concat();
+    assert!(text.contains("<- huts done: Lake hut 12 beds\n") && !text.contains("12 ms"), "{text}");
+}
+
+#[test]
+fn cards_change_in_place_and_text_goes_on_above_them() {
+    let mut screen = Emulator::new(60, 24);
+    let mut seen = Vec::new();
+    for piece in pieces(&mut view::term(on(60, 24, true), false), &lines(TURN)) {
+        screen.write(&piece);
+        seen.push(screen.text());
+    }
+    let running = "Let me see.\n\n  ● huts  day: saturday                             running\n  \
+                   ● weather  day: saturday, n: 2                    running";
+    assert!(seen[8].ends_with(running), "{}", seen[8]);
+    assert!(seen[10].contains("Let me see. One moment.\n\n  ● huts"), "{}", seen[10]);
+    let expected = "❯ Which hut?
+
+Two look-ups.
+
+Let me see. One moment.
+
+  ✓ huts  day: saturday                               1.2 s
+    Lake hut 12 beds
+  ✗ weather  day: saturday, n: 2       error, exit 3, 12 ms
+    no station
+
+· 10 tokens read, 20 written";
+    assert_eq!(screen.text(), expected);
+}
+
+#[test]
+fn a_log_of_messages_alone_is_shown_too() {
+    let log = lines(
+        r#"
+        {"type":"message","message":{"role":"system","content":"never shown"}}
+        {"type":"message","message":{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"image_url"}]}}
+        {"type":"message","message":{"role":"assistant","content":null,"reasoning":"hm","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]}}
+        {"type":"message","message":{"role":"tool","tool_call_id":"x","content":"2"}}
+        {"type":"message","message":{"role":"assistant","content":"It is 2."}}
+        "#,
+    );
+    let expected = "> Hi[image_url]\n\nthinking: hm\n\n-> f {\"a\":1}\n<- f done: 2\n\nIt is 2.\n";
+    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+    let json = pieces(&mut view::Json::default(), &log).concat();
+    let call = r#"{"tool_id":"x","tool_name":"f","arguments":{"a":1},"status":"answered","output":"2"}"#;
+    assert_eq!(json, format!("{{\"text\":\"It is 2.\",\"calls\":[{call}]}}\n"));
+}
+
+#[test]
+fn json_is_the_final_answer() {
+    let mut log = lines(TURN);
+    log.extend(lines(
+        r#"
+        {"type":"stream_start","v":1}
+        {"type":"thinking","text":"So"}
+        {"type":"content_delta","text":"Lake "}
+        {"type":"content_delta","text":"hut."}
+        {"type":"message","message":{"role":"assistant","content":"Lake hut."}}
+        {"type":"stream_end","finish_reason":"stop"}
+        {"type":"session_stats","prompt_tokens":1,"completion_tokens":2}
+        {"type":"error","stream":"other","code":"tape_miss","message":"no \u001b such"}
+        "#,
+    ));
+    let json = pieces(&mut view::Json::default(), &log).concat();
+    let expected = concat!(
+        r#"{"text":"Lake hut.","reasoning":"So","calls":["#,
+        r#"{"tool_id":"a","tool_name":"huts","arguments":{"day":"saturday"},"status":"success","output":"Lake hut\t12 beds"},"#,
+        r#"{"tool_id":"b","tool_name":"weather","arguments":{"day":"saturday","n":2},"status":"error","exit_code":3,"output":"no\nstation"}],"#,
+        r#""finish_reason":"stop","usage":{"prompt_tokens":11,"completion_tokens":22,"total_tokens":30}}"#,
+        "\n",
+        r#"{"stream":"other","text":"","calls":[],"error":{"code":"tape_miss","message":"no \u001b such"}}"#,
+        "\n"
+    );
+    assert_eq!(json, expected);
+}
+
+#[test]
+fn deltas_that_nobody_merged_refusals_and_retractions() {
+    let log = lines(
+        r#"
+        {"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"x\""}
+        {"type":"tool_call_delta","index":0,"arguments":":1}"}
+        {"type":"tool_call","index":0,"tool_id":"b","tool_name":"g","arguments":null,"arguments_text":"{\"p","error":{"code":"incomplete","message":"cut at the token limit"}}
+        {"type":"tool_call","index":1,"tool_id":"c","tool_name":"h","arguments":{}}
+        {"type":"retract","index":1,"reason":"stream_failed"}
+        {"type":"stream_end","finish_reason":"length"}
+        {"type":"error","source":"llm-stream","code":"disconnected","message":"the peer left","retryable":true}
+        {"type":"decision","tool_call":true,"checker":"full","reason":"a call began"}
+        "#,
+    );
+    let expected = r#"-> g {"p
+-> h {}
+<- h taken back
+warning: the answer was cut at the token limit
+error: llm-stream: the peer left (disconnected)
+[a tool call (full: a call began)]
+-> f {"x":1}
+<- g refused: incomplete: cut at the token limit
+"#;
+    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+}
+
+#[test]
+fn words_move_down_whole_and_wide_characters_do_not_break_a_card() {
+    let log = lines(
+        r#"
+        {"type":"content_delta","text":"The quick brown fo"}
+        {"type":"content_delta","text":"xes jump. 天気はどうですか天気はどうですか"}
+        {"type":"tool_result","tool_id":"a","tool_name":"天気","status":"success","output":"晴れ🙂晴れ🙂晴れ🙂晴れ🙂晴れ🙂","duration_ms":3}
+        "#,
+    );
+    let mut screen = Emulator::new(24, 20);
+    pieces(&mut view::term(on(24, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    let expected = "The quick brown foxes
+jump. 天気はどうですか
+天気はどうですか
+
+  ✓ 天気         3.0 ms
+    晴れ🙂晴れ🙂晴れ🙂…";
+    assert_eq!(screen.text(), expected);
+}
+
+#[test]
+fn more_cards_than_rows_are_counted() {
+    let log: Vec<_> = (0..50)
+        .map(|n| format!(r#"{{"type":"tool_call","index":{n},"tool_id":"{n}","tool_name":"f{n}","arguments":{{}}}}"#))
+        .collect();
+    let mut screen = Emulator::new(40, 10);
+    let pieces = pieces(&mut view::term(on(40, 10, false), false), &log);
+    pieces[..50].iter().for_each(|p| screen.write(p));
+    assert!(screen.text().starts_with("  ○ f0"), "{}", screen.text());
+    assert!(screen.text().ends_with("… and 43 more calls"), "{}", screen.text());
+    screen.write(&pieces[50]);
+    let text = screen.text();
+    let names: Vec<_> = text.lines().map(|l| l.split_whitespace().nth(1).unwrap().to_owned()).collect();
+    assert_eq!(names, (0..50).map(|n| format!("f{n}")).collect::<Vec<_>>());
+}
+
+/// Text that is out for trouble.
+fn text() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        any::<char>().prop_map(String::from),
+        "[\\x00-\\x1f\\x7f-\\u{9f}\\u{202a}-\\u{202e}\\u{2066}-\\u{2069}]",
+        "[ -~\n\t]{0,12}",
+        Just("\u{1b}]52;c;eA==\u{7}".to_owned()),
+        Just("\u{9b}2J\r\u{8}".to_owned()),
+        Just("天気🙂👩\u{200d}👩\u{200d}👧❤\u{fe0f}e\u{301}".to_owned()),
+    ];
+    prop::collection::vec(piece, 0..6).prop_map(|p| p.concat())
+}
+
+const KINDS: [&str; 18] = [
+    "stream_start",
+    "thinking",
+    "content_delta",
+    "tool_call_delta",
+    "decision",
+    "tool_call",
+    "tool_call_partial",
+    "retract",
+    "server_item",
+    "message",
+    "tool_use",
+    "tool_progress",
+    "tool_result",
+    "session_stats",
+    "warning",
+    "error",
+    "stream_end",
+    "unheard_of",
+];
+const WORDS: [&str; 7] = ["user", "assistant", "tool", "success", "error", "length", "pending"];
+
+/// Any event: each string field may hold anything, each id is one of a few, so that events meet.
+fn any_event() -> impl Strategy<Value = String> {
+    let texts = prop::array::uniform4(text().prop_map(|t| event::quoted(&t)));
+    let parts = (prop::sample::select(&KINDS), texts, 0..3_u8, prop::sample::select(&WORDS), any::<bool>());
+    parts.prop_map(|(kind, [a, b, c, d], id, word, flag)| {
+        let stream = if flag { String::new() } else { format!(r#""stream":{a},"#) };
+        let call = format!(r#"{{"id":"{id}","function":{{"name":{c},"arguments":{d}}}}}"#);
+        let message = format!(
+            r#"{{"role":"{word}","content":{a},"reasoning":{d},"tool_call_id":{c},"tool_calls":[{call}]}}"#
+        );
+        format!(
+            r#"{{"type":"{kind}",{stream}"text":{b},"tool_id":"{id}","index":{id},"tool_name":{c},
+            "arguments":{{{a}:{d}}},"status":"{word}","output":{d},"output_summary":{b},"input_summary":{a},
+            "reason":{b},"checker":{c},"kind":{d},"source":{a},"code":{b},"message":{},"error":{{"code":{a},"message":{d}}},
+            "duration_ms":{id},"cached":{flag},"return_directly":{flag},"finish_reason":"{word}",
+            "prompt_tokens":1,"completion_tokens":2}}"#,
+            if kind == "message" { &message } else { &c }
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
+
+    #[test]
+    fn no_control_character_gets_out(
+        log in prop::collection::vec(any_event(), 0..12),
+        columns in 1..120_usize,
+        rows in 1..30_usize,
+        colour: bool,
+        no_time: bool,
+    ) {
+        let text = pieces(&mut view::text(no_time), &log).concat();
+        prop_assert!(!text.contains(is_hidden), "{text:?}");
+        let json = pieces(&mut view::Json::default(), &log).concat();
+        prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'), "{json:?}");
+        // The emulator stops at any sequence that is not one of ours, and at anything in the last column.
+        let mut screen = Emulator::new(columns.max(24), rows.max(4));
+        for piece in pieces(&mut view::term(on(columns, rows, colour), no_time), &log) {
+            screen.write(&piece);
+        }
+        prop_assert!(colour || screen.colours == 0);
+        prop_assert!(!screen.text().contains(is_hidden));
+        prop_assert_eq!(screen.lost, 0, "the cursor left the top of the screen");
+    }
+}
