@@ -59,11 +59,16 @@ impl Branch {
     }
 
     fn choose(&self, decided: bool) -> Target {
-        let Some(command) = (if decided { &self.commands.then } else { &self.commands.or_else }) else { return Target::Stdout };
+        let Some(command) = (if decided { &self.commands.then } else { &self.commands.or_else }) else {
+            return Target::Stdout;
+        };
         match Command::new("sh").args(["-c", command]).stdin(Stdio::piped()).spawn() {
             Ok(child) => Target::Child(child),
             Err(e) => {
-                stdio::message("tc-detect", &format!("cannot start sh for '{command}': {e}, the stream goes to standard output"));
+                stdio::message(
+                    "tc-detect",
+                    &format!("cannot start sh for '{command}': {e}, the stream goes to standard output"),
+                );
                 Target::Stdout
             }
         }
@@ -72,7 +77,9 @@ impl Branch {
     fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
         match &mut self.target {
             // A command that stops reading has had enough.
-            Target::Child(child) => drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush()))),
+            Target::Child(child) => {
+                drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush())))
+            }
             _ => {
                 for line in String::from_utf8_lossy(lines).lines() {
                     out.line(line);

@@ -15,7 +15,8 @@ pub struct Command {
 impl Command {
     /// Starts the command under `sh -c`. One that cannot be started is told on standard error and leaves the stream undecided.
     pub fn start(text: &str) -> Self {
-        let child = std::process::Command::new("sh").args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+        let child =
+            std::process::Command::new("sh").args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
         match child {
             Ok(mut child) => {
                 let stdin = child.stdin.take();
@@ -34,7 +35,10 @@ impl Command {
             Some(code @ (0 | 1)) => Some(Verdict::new(code == 0, format!("{} ended with {code}", self.text))),
             _ => {
                 let text = &self.text;
-                stdio::message("tc-detect", &format!("'cmd:{text}' ended with {status} instead of 0 or 1, the stream stays undecided"));
+                stdio::message(
+                    "tc-detect",
+                    &format!("'cmd:{text}' ended with {status} instead of 0 or 1, the stream stays undecided"),
+                );
                 None
             }
         }

@@ -14,7 +14,8 @@ use std::rc::Rc;
 /// When no such descriptor is open for writing.
 pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
     let open = File::options().append(true).open(format!("/dev/fd/{fd}"));
-    let file = open.map_err(|e| anyhow::anyhow!("--decide-fd {fd}: {e}, open it in the shell, as in {fd}>decisions.ndjson"))?;
+    let file =
+        open.map_err(|e| anyhow::anyhow!("--decide-fd {fd}: {e}, open it in the shell, as in {fd}>decisions.ndjson"))?;
     Ok(Rc::new(RefCell::new(file)))
 }
 

@@ -75,7 +75,8 @@ impl Calls {
             Kind::ToolCallDelta | Kind::ToolCall => {
                 let name = event.get_str("tool_name").unwrap_or_default();
                 // A delta that says nothing at all is no call yet.
-                let empty = event.fields().all(|(key, value)| key == "index" || matches!(value.text(), "\"\"" | "null"));
+                let empty =
+                    event.fields().all(|(key, value)| key == "index" || matches!(value.text(), "\"\"" | "null"));
                 match &self.name {
                     _ if empty => Meaning::Nothing,
                     Some(pattern) if !pattern.matches(&name) => Meaning::OtherCall,

@@ -18,7 +18,8 @@ impl Checker for Lookahead {
             Meaning::Call(reason) => Some(Verdict::new(true, reason)),
             Meaning::Text(text) => {
                 self.seen += text.chars().count() as u64;
-                (self.seen >= self.limit).then(|| Verdict::new(false, format!("{} characters of text without a call", self.limit)))
+                (self.seen >= self.limit)
+                    .then(|| Verdict::new(false, format!("{} characters of text without a call", self.limit)))
             }
             Meaning::OtherCall | Meaning::Nothing => None,
         }

@@ -157,7 +157,12 @@ impl Detect {
             if choice.decided.is_none() {
                 let verdict = choice.checker.end(end);
                 self.decide(at, verdict, false, out);
-            } else if choice.decided == Some(true) && choice.retracted && choice.begun.is_empty() && !choice.many && !end.is_failure() {
+            } else if choice.decided == Some(true)
+                && choice.retracted
+                && choice.begun.is_empty()
+                && !choice.many
+                && !end.is_failure()
+            {
                 // Only now: after a retract another call could still have come.
                 self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);
             }
@@ -168,17 +173,19 @@ impl Detect {
 impl Choice {
     /// Remembers the calls that have begun, for [`Choice::retract`].
     fn begin(&mut self, event: &Event<'_>) {
+        // Most deltas name nothing, and say so at the price of a look at their keys.
+        if event.get("tool_name").is_none() && event.get("tool_id").is_none() {
+            return;
+        }
         let mut begun = Begun { id: None, index: None };
-        let mut named = false;
         for (key, value) in event.fields() {
             match key.as_ref() {
                 "tool_id" => begun.id = value.str().filter(|id| !id.is_empty()).map(|id| id.as_ref().into()),
                 "index" => begun.index = value.i64(),
-                "tool_name" => named = true,
                 _ => {}
             }
         }
-        if !(named || begun.id.is_some()) || self.many || self.begun.contains(&begun) {
+        if self.many || self.begun.contains(&begun) {
             return;
         }
         self.many = self.begun.len() == REMEMBERED;
@@ -188,7 +195,8 @@ impl Choice {
     fn retract(&mut self, event: &Event<'_>) {
         let id = event.get_str("tool_id");
         let index = event.get("index").and_then(|i| i.i64());
-        self.begun.retain(|b| !(id.is_some() && b.id.as_deref() == id.as_deref() || index.is_some() && b.index == index));
+        self.begun
+            .retain(|b| !(id.is_some() && b.id.as_deref() == id.as_deref() || index.is_some() && b.index == index));
         self.retracted = true;
     }
 }
@@ -206,10 +214,21 @@ impl Machine for Detect {
                     let yes = event.get("tool_call").and_then(|v| v.bool()) == Some(true);
                     choice.decided = Some(yes);
                     let undecided = event.get("undecided").is_some();
-                    self.tally.add(if undecided { Answer::Undecided } else if yes { Answer::Yes } else { Answer::No });
+                    self.tally.add(if undecided {
+                        Answer::Undecided
+                    } else if yes {
+                        Answer::Yes
+                    } else {
+                        Answer::No
+                    });
                 }
             }
-            Kind::ContentDelta | Kind::Thinking | Kind::ToolCallDelta | Kind::ToolCall | Kind::Retract | Kind::Error => {
+            Kind::ContentDelta
+            | Kind::Thinking
+            | Kind::ToolCallDelta
+            | Kind::ToolCall
+            | Kind::Retract
+            | Kind::Error => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
                 match event.kind() {
@@ -286,7 +305,10 @@ mod tests {
         ] {
             let (out, got) = run(checker, lines);
             assert_eq!(out.len(), 1, "{checker} {lines:?}");
-            assert!(out[0].contains(&format!("\"tool_call\":{yes}")) && out[0].contains(&format!("\"event\":{event},")), "{out:?}");
+            assert!(
+                out[0].contains(&format!("\"tool_call\":{yes}")) && out[0].contains(&format!("\"event\":{event},")),
+                "{out:?}"
+            );
             assert_eq!(got, answer, "{checker} {lines:?}");
         }
     }
@@ -295,7 +317,10 @@ mod tests {
     fn a_retract_overturns_only_when_no_call_is_left() {
         let retract = r#"{"type":"retract","index":0,"reason":"not a call"}"#;
         let (out, answer) = run("full", &[START, CALL, retract, END]);
-        assert!(out.len() == 2 && out[1].contains("\"tool_call\":false") && out[1].contains("\"revised\":true"), "{out:?}");
+        assert!(
+            out.len() == 2 && out[1].contains("\"tool_call\":false") && out[1].contains("\"revised\":true"),
+            "{out:?}"
+        );
         assert_eq!(answer, Answer::No);
         let other = r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"g"}"#;
         assert_eq!(run("full", &[START, CALL, retract, other, END]).0.len(), 1);

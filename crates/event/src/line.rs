@@ -29,28 +29,46 @@ impl Scanner {
     pub fn read<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
         let b = line.as_bytes();
         self.slots.clear();
-        let mut i = scan::space(b, 0);
-        if b.get(i) != Some(&b'{') {
-            return scan::fail(i, if i == b.len() { "an empty line" } else { "not a JSON object" });
-        }
         let (mut kind, mut stream, mut choice, mut t) = (None, None, 0, None);
-        i = scan::space(b, i + 1);
-        if b.get(i) == Some(&b'}') {
+        let mut i;
+        let mut value_before = false;
+        // Our own lines begin with the type, so a prefix tells it without a look at a key.
+        if let Some((known, end)) = prefix(b) {
+            (kind, i, value_before) = (Some(known), end, true);
+        } else {
+            i = scan::space(b, 0);
+            if b.get(i) != Some(&b'{') {
+                return scan::fail(i, if i == b.len() { "an empty line" } else { "not a JSON object" });
+            }
+            i = scan::space(b, i + 1);
+        }
+        if !value_before && b.get(i) == Some(&b'}') {
             i += 1;
         } else {
             loop {
-                let slot = member(b, i)?;
-                let (value, key) = (self::value(line, slot), self::key(line, slot));
-                match key.as_ref() {
-                    "type" => kind = value.str().map(|name| Kind::of(&name)),
-                    "stream" => stream = Some(value).filter(|v| !v.is_null()),
-                    "choice" => choice = value.i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0),
-                    "t" => t = Some(value).filter(|v| !v.is_null()),
-                    _ => self.slots.push(slot),
+                if !std::mem::take(&mut value_before) {
+                    let slot = member(b, i)?;
+                    match slot.common(b) {
+                        Common::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
+                        Common::Stream => stream = Some(slot),
+                        Common::Choice => {
+                            choice = slot.value(line).i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0)
+                        }
+                        Common::Time => t = Some(slot),
+                        Common::No => self.slots.push(slot),
+                    }
+                    i = slot.value.1 as usize;
                 }
-                i = scan::space(b, slot.value.1 as usize);
+                if let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(i) {
+                    i = scan::space(b, i);
+                }
                 match b.get(i) {
-                    Some(b',') => i = scan::space(b, i + 1),
+                    Some(b',') => {
+                        i = scan::space(b, i + 1);
+                        if b.get(i) != Some(&b'"') {
+                            return scan::fail(i, "no key in quotes");
+                        }
+                    }
                     Some(b'}') => {
                         i += 1;
                         break;
@@ -64,9 +82,79 @@ impl Scanner {
         if i < b.len() {
             return scan::fail(i, "text after the JSON object");
         }
+        let given = |slot: Option<Slot>| slot.map(|s| s.value(line)).filter(|v| !v.is_null());
         match kind {
-            Some(kind) => Ok(Event { raw: line, kind, stream, choice, t, slots: &self.slots }),
+            Some(kind) => Ok(Event { raw: line, kind, stream: given(stream), choice, t: given(t), slots: &self.slots }),
             None => scan::fail(0, "no \"type\" that is a string"),
+        }
+    }
+}
+
+/// The kind of a line that begins as our own do, and the index after its type.
+#[inline]
+fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
+    let rest = b.strip_prefix(b"{\"type\":\"")?;
+    // The two kinds that make up nearly every stream.
+    if rest.starts_with(b"content_delta\"") {
+        return Some((Kind::ContentDelta, 23));
+    }
+    if rest.starts_with(b"tool_call_delta\"") {
+        return Some((Kind::ToolCallDelta, 25));
+    }
+    None
+}
+
+/// The members that every event may have.
+enum Common {
+    Type,
+    Stream,
+    Choice,
+    Time,
+    No,
+}
+
+impl Slot {
+    #[inline]
+    fn common(&self, b: &[u8]) -> Common {
+        if self.key_escaped {
+            let raw = std::str::from_utf8(&b[self.key.0 as usize..self.key.1 as usize]).unwrap_or_default();
+            return match Raw::checked(raw, true).str().as_deref() {
+                Some("type") => Common::Type,
+                Some("stream") => Common::Stream,
+                Some("choice") => Common::Choice,
+                Some("t") => Common::Time,
+                _ => Common::No,
+            };
+        }
+        match &b[self.key.0 as usize + 1..self.key.1 as usize - 1] {
+            b"t" => Common::Time,
+            b"type" => Common::Type,
+            b"stream" => Common::Stream,
+            b"choice" => Common::Choice,
+            _ => Common::No,
+        }
+    }
+
+    #[inline]
+    fn value(self, line: &str) -> Raw<'_> {
+        Raw::checked(&line[self.value.0 as usize..self.value.1 as usize], self.value_escaped)
+    }
+
+    #[inline]
+    fn key(self, line: &str) -> Cow<'_, str> {
+        if self.key_escaped {
+            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true).str().unwrap_or_default()
+        } else {
+            Cow::Borrowed(&line[self.key.0 as usize + 1..self.key.1 as usize - 1])
+        }
+    }
+
+    #[inline]
+    fn is(&self, line: &str, key: &str) -> bool {
+        if self.key_escaped {
+            self.key(line) == key
+        } else {
+            &line.as_bytes()[self.key.0 as usize + 1..self.key.1 as usize - 1] == key.as_bytes()
         }
     }
 }
@@ -87,20 +175,6 @@ fn member(b: &[u8], at: usize) -> Scan<Slot> {
     let start = scan::space(b, i + 1);
     let (end, value_escaped) = scan::value(b, start)?;
     Ok(Slot { key: (at as u32, key_end as u32), value: (start as u32, end as u32), key_escaped, value_escaped })
-}
-
-#[inline]
-fn key(line: &str, s: Slot) -> Cow<'_, str> {
-    if s.key_escaped {
-        Raw::checked(&line[s.key.0 as usize..s.key.1 as usize], true).str().unwrap_or_default()
-    } else {
-        Cow::Borrowed(&line[s.key.0 as usize + 1..s.key.1 as usize - 1])
-    }
-}
-
-#[inline]
-fn value(line: &str, s: Slot) -> Raw<'_> {
-    Raw::checked(&line[s.value.0 as usize..s.value.1 as usize], s.value_escaped)
 }
 
 /// One event: its kind, the common fields, and the others by name. Points into the line it was read from.
@@ -142,7 +216,8 @@ impl<'a> Event<'a> {
 
     /// The field `key`, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        self.fields().filter(|(k, _)| k == key).last().map(|(_, v)| v).filter(|v| !v.is_null())
+        let slot = self.slots.iter().rev().find(|s| s.is(self.raw, key))?;
+        Some(slot.value(self.raw)).filter(|v| !v.is_null())
     }
 
     /// The string field `key`.
@@ -154,7 +229,7 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
         let raw = self.raw;
-        self.slots.iter().map(move |s| (key(raw, *s), value(raw, *s)))
+        self.slots.iter().map(move |s| (s.key(raw), s.value(raw)))
     }
 }
 
@@ -185,6 +260,8 @@ mod tests {
             (r#"{"type":"error"} x"#, "text after the JSON object"),
             (r#"{"type":"error""#, "the line ends inside the object"),
             (r#"{"type":"err"#, "the line ends inside a string"),
+            (r#"{"type":"content_delta""text":1}"#, "no comma or closing bracket"),
+            (r#"{"type":"content_delta","#, "no key in quotes"),
         ] {
             assert_eq!(s.read(line).unwrap_err().what, why, "{line}");
         }

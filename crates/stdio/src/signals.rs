@@ -1,6 +1,7 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -37,5 +38,12 @@ impl Signals {
             0 => None,
             n => i32::try_from(n).ok(),
         }
+    }
+}
+
+/// Becomes readable with the first signal and stays so, for commands that wait by means of their own.
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
     }
 }

@@ -1,0 +1,118 @@
+//! What was typed.
+
+use accumulate::{EmitOn, Options, Shape};
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::rc::Rc;
+use stdio::Emit;
+
+/// Merge the deltas of a stream into whole tool calls and the assistant's message.
+///
+/// Every event passes, but the `tool_call_delta` events are merged into one `tool_call` event a call, written as soon as the
+/// call is complete, and the assistant's `message` is written just before `stream_end`.
+#[derive(Debug, Parser)]
+#[command(name = "tc-accumulate", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Args {
+    /// Files of events; standard input without any, or for `-`
+    pub files: Vec<PathBuf>,
+    /// Validate arguments against the JSON Schemas of this tools file; without it the tools that `stream_start` lists
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// When a call is written: once its arguments have closed, once the provider closed its block or a later call began, or
+    /// once the stream has ended well
+    #[arg(long, value_enum, value_name = "LEVEL", default_value = "balanced")]
+    pub emit_on: Level,
+    /// What may be mended in arguments that are no JSON: nothing, or their syntax (every edit is listed; never where the text was cut)
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "syntax")]
+    pub repair: Repair,
+    /// Pass the deltas on too
+    #[arg(long)]
+    pub keep_deltas: bool,
+    /// Write `tool_call_partial` events: the best reading of the arguments so far, for user interfaces
+    #[arg(long)]
+    pub partial: bool,
+    /// Write events, or one whole non-streamed response a stream in a provider's shape
+    #[arg(long = "as", value_enum, value_name = "SHAPE", default_value = "events")]
+    pub shape: As,
+    #[command(flatten)]
+    pub common: args::Common,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  llm-stream 'What is on my list?' --tools tools.json | tc-accumulate --tools tools.json
+  tc-accumulate --emit-on final stream.ndjson | jq 'select(.type == \"tool_call\")'
+  llm-stream --replay recorded.sse | tc-accumulate --as openai";
+
+/// `--emit-on`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Level {
+    Balanced,
+    Sealed,
+    Final,
+}
+
+/// `--repair`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Repair {
+    None,
+    Syntax,
+}
+
+/// `--as`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum As {
+    Events,
+    Openai,
+    Anthropic,
+    Gemini,
+}
+
+impl Args {
+    /// What to make of each stream.
+    ///
+    /// # Errors
+    /// When the tools file cannot be read.
+    pub fn options(&self) -> anyhow::Result<Options> {
+        Ok(Options {
+            tools: self.tools.as_deref().map(read).transpose()?.map(Rc::new),
+            emit_on: match self.emit_on {
+                Level::Balanced => EmitOn::Balanced,
+                Level::Sealed => EmitOn::Sealed,
+                Level::Final => EmitOn::Final,
+            },
+            no_repair: self.repair == Repair::None,
+            keep_deltas: self.keep_deltas,
+            partial: self.partial,
+            shape: match self.shape {
+                As::Events => None,
+                As::Openai => Some(Shape::Openai),
+                As::Anthropic => Some(Shape::Anthropic),
+                As::Gemini => Some(Shape::Gemini),
+            },
+        })
+    }
+
+    /// How to drive the machines.
+    pub fn filter(&self) -> stdio::Filter {
+        let mut filter = self.common.filter("tc-accumulate", self.files.clone());
+        if !matches!(self.shape, As::Events) {
+            filter.emit = Emit::Lines;
+        }
+        filter
+    }
+}
+
+/// Reads the tools file, and every schema in it: one that cannot be used is told now and not at the first call.
+fn read(path: &std::path::Path) -> anyhow::Result<json::Tools> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("--tools {}, check the path", path.display()))?;
+    let tools =
+        json::Tools::parse(&text).with_context(|| format!("--tools {}, write an array of tools", path.display()))?;
+    for name in tools.names() {
+        if let Some(Err(e)) = tools.schema(name) {
+            anyhow::bail!("--tools {}: the schema of {name} cannot be used: {e}", path.display());
+        }
+    }
+    Ok(tools)
+}

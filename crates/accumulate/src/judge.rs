@@ -1,0 +1,77 @@
+//! The judgement on arguments that have ended: an object, a mended object, or why the call must not run.
+
+use crate::call::Call;
+use crate::payload::CallError;
+use json::{Repair, Tools};
+
+/// What a judgement needs to know.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bench<'a> {
+    /// `--repair syntax`.
+    pub repair: bool,
+    /// The tools whose schemas bind the arguments, if any are known.
+    pub tools: Option<&'a Tools>,
+}
+
+/// Judges a call whose text is complete, and writes the outcome into it.
+pub(crate) fn judge(call: &mut Call, bench: Bench<'_>) {
+    if call.name.is_empty() {
+        call.error = Some(error("no_name", "the call came without a name, so no tool can be run"));
+        return;
+    }
+    match read(call.text(), &call.name, bench) {
+        Ok((object, repairs)) => (call.object, call.repairs) = (Some(object), repairs),
+        Err(e) => call.error = Some(e),
+    }
+}
+
+/// Marks a call whose text was cut. What it would parse to does not matter.
+pub(crate) fn incomplete(call: &mut Call, why: &str) {
+    let name = if call.name.is_empty() { "a call" } else { &call.name };
+    call.error = Some(error(
+        "incomplete",
+        &format!("the arguments of {name} were cut off ({why}), so it was not run; call it again"),
+    ));
+}
+
+fn error(code: &'static str, message: &str) -> CallError {
+    CallError { code, message: message.to_owned() }
+}
+
+fn read(text: &str, name: &str, bench: Bench<'_>) -> Result<(String, Vec<Repair>), CallError> {
+    let trimmed = text.trim_ascii();
+    let (object, repairs) = match trimmed {
+        // No arguments, in the ways that providers write it.
+        "" | "null" => ("{}".to_owned(), Vec::new()),
+        _ => match json::check(trimmed) {
+            Ok(value) if value.shape == json::Shape::Object => (minified(trimmed), Vec::new()),
+            other => match Some(bench.repair).filter(|on| *on).and_then(|_| json::repair(text, true)) {
+                Some(mended) => (minified(&mended.text), mended.repairs),
+                None => {
+                    let wrong = other.map_or_else(
+                        |e| e.to_string(),
+                        |value| format!("this is {} {}", article(value.shape), value.shape.name()),
+                    );
+                    return Err(error("invalid_json", &format!("the arguments of {name} are no JSON object: {wrong}")));
+                }
+            },
+        },
+    };
+    if let Some(tools) = bench.tools {
+        tools
+            .check(name, &object)
+            .map_err(|e| error("schema", &format!("the arguments of {name} do not fit its schema: {e}")))?;
+    }
+    Ok((object, repairs))
+}
+
+fn article(shape: json::Shape) -> &'static str {
+    if matches!(shape, json::Shape::Array) { "an" } else { "a" }
+}
+
+fn minified(json: &str) -> String {
+    let mut out = Vec::with_capacity(json.len());
+    event::minify(&mut out, json);
+    // Only ASCII was taken out or put in, so this is UTF-8 still.
+    String::from_utf8(out).unwrap_or_default()
+}

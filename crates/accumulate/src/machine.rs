@@ -1,0 +1,369 @@
+//! The machine of `tc-accumulate`.
+
+use crate::call::{Call, Told};
+use crate::id;
+use crate::judge::{self, Bench};
+use crate::message::Draft;
+use crate::payload::{Commit, Partial, ToolCall};
+use crate::route::{Calls, Delta, Odd};
+use crate::shape::{self, Shape};
+use event::payload::{FinishReason, Message, Retract, Warning};
+use event::{Event, Kind, Machine, Raw, Sink};
+use json::Tools;
+use std::rc::Rc;
+
+/// When a call is emitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmitOn {
+    /// As soon as its arguments have closed.
+    #[default]
+    Balanced,
+    /// When the provider closed its block, or a later call began.
+    Sealed,
+    /// When the stream has ended well.
+    Final,
+}
+
+/// What to make of a stream.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The tools that arguments are validated against. Without them the stream's own `tools` are used.
+    pub tools: Option<Rc<Tools>>,
+    /// When a call is emitted.
+    pub emit_on: EmitOn,
+    /// Take arguments that are not quite JSON as they come, and refuse them.
+    pub no_repair: bool,
+    /// Pass the deltas on too.
+    pub keep_deltas: bool,
+    /// Write readings of the arguments so far.
+    pub partial: bool,
+    /// Write one whole response a stream in this shape, and nothing else.
+    pub shape: Option<Shape>,
+}
+
+/// One choice of a stream.
+#[derive(Debug, Default)]
+struct Choice {
+    number: u32,
+    draft: Draft,
+    calls: Calls,
+    /// The assistant's message is in the input already.
+    committed: bool,
+    /// Calls before this one have nothing left to tell.
+    told: usize,
+}
+
+/// Merges the deltas of one stream.
+#[derive(Debug)]
+pub struct Accumulate {
+    options: Rc<Options>,
+    tools: Option<Rc<Tools>>,
+    response: String,
+    model: String,
+    stats: Option<String>,
+    started: bool,
+    choices: Vec<Choice>,
+    odd: Vec<Odd>,
+}
+
+const SOURCE: &str = "tc-accumulate";
+
+impl Accumulate {
+    /// A machine for one stream.
+    pub fn new(options: Rc<Options>) -> Self {
+        let tools = options.tools.clone();
+        Accumulate {
+            options,
+            tools,
+            response: String::new(),
+            model: String::new(),
+            stats: None,
+            started: false,
+            choices: Vec::new(),
+            odd: Vec::new(),
+        }
+    }
+
+    fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        self.started = true;
+        self.response = event.get_str("id").unwrap_or_default().into_owned();
+        self.model = event.get_str("model").unwrap_or_default().into_owned();
+        if let (None, Some(tools)) = (&self.options.tools, event.get("tools")) {
+            match Tools::parse(tools.text()) {
+                Ok(tools) => self.tools = Some(Rc::new(tools)),
+                Err(e) => {
+                    let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");
+                    out.write(
+                        0,
+                        &Warning { source: SOURCE, code: "tools_unread", message: &message, ..Warning::default() },
+                    );
+                }
+            }
+        }
+    }
+
+    fn choice(&mut self, number: u32) -> usize {
+        match self.choices.iter().position(|c| c.number == number) {
+            Some(at) => at,
+            None => {
+                self.choices.push(Choice { number, ..Choice::default() });
+                self.choices.len() - 1
+            }
+        }
+    }
+
+    fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let mut delta = Delta::default();
+        for (key, value) in event.fields() {
+            match key.as_ref() {
+                "index" => delta.index = value.i64(),
+                "tool_id" => delta.id = value.str(),
+                "tool_name" => delta.name = value.str(),
+                "arguments" => {
+                    delta.arguments = Some(value).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object())
+                }
+                "done" => delta.done = value.bool() == Some(true),
+                "provider" => delta.provider = Some(value.text()).filter(|p| *p != "null"),
+                _ => {}
+            }
+        }
+        let number = event.choice();
+        let at = self.choice(number);
+        let tools = self.tools.as_deref();
+        let response = &self.response;
+        let known = |name: &str| tools.is_some_and(|t| t.knows(name));
+        let choice = &mut self.choices[at];
+        let before = choice.calls.list.len();
+        let went = choice.calls.take(&delta, &known, &|position| id::made(response, number, position), &mut self.odd);
+        for odd in self.odd.drain(..) {
+            let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
+            out.write(
+                number,
+                &Warning { source: SOURCE, code: odd.code, message: &odd.message, raw, ..Warning::default() },
+            );
+        }
+        let Some(went) = went else { return };
+        if choice.calls.list.len() > before {
+            // A call has begun, so those before it may be sealed now.
+            let from = choice.told;
+            self.tell(at, from, out);
+        } else if self.choices[at].calls.list[went].told == Told::No {
+            self.tell(at, went, out);
+        }
+        if self.options.partial {
+            self.reading(at, went, out);
+        }
+    }
+
+    /// Emits what has reached the level asked for, from the call `from` on.
+    fn tell(&mut self, at: usize, from: usize, out: &mut dyn Sink) {
+        let want = match self.options.emit_on {
+            EmitOn::Balanced => Commit::Balanced,
+            EmitOn::Sealed => Commit::Sealed,
+            EmitOn::Final => return,
+        };
+        let last = self.choices[at].calls.list.len();
+        for i in from..last {
+            let call = &self.choices[at].calls.list[i];
+            match call.level() {
+                Some(level) if call.told == Told::No && level >= want && !call.name.is_empty() => {
+                    self.emit(at, i, level, out)
+                }
+                _ => {}
+            }
+        }
+        let choice = &mut self.choices[at];
+        while choice.calls.list.get(choice.told).is_some_and(|c| c.told != Told::No) {
+            choice.told += 1;
+        }
+    }
+
+    /// Judges one call and writes its `tool_call`.
+    fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
+        let bench = Bench { repair: !self.options.no_repair, tools: self.tools.as_deref() };
+        let choice = &mut self.choices[at];
+        let call = &mut choice.calls.list[i];
+        if call.error.is_none() {
+            judge::judge(call, bench);
+        }
+        call.told = if call.error.is_some() { Told::Refused } else { Told::Emitted };
+        if self.options.shape.is_some() {
+            return;
+        }
+        let changed = call.error.is_some() || !call.repairs.is_empty();
+        out.write(
+            choice.number,
+            &ToolCall {
+                index: i,
+                tool_id: &call.id,
+                tool_name: &call.name,
+                arguments: call.object.as_deref().filter(|_| call.error.is_none()),
+                commit,
+                repairs: &call.repairs,
+                arguments_text: changed.then_some(call.text()),
+                error: call.error.as_ref(),
+                provider: call.provider.as_deref(),
+            },
+        );
+    }
+
+    /// Writes a reading of the arguments so far, whenever the text has grown by a sixteenth: the total stays linear.
+    fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
+        let choice = &mut self.choices[at];
+        let call = &mut choice.calls.list[i];
+        let length = call.text().len();
+        if call.name.is_empty() || call.told != Told::No || length <= call.partial + call.partial / 16 {
+            return;
+        }
+        call.partial = length;
+        let arguments = json::best_reading(call.text());
+        out.write(
+            choice.number,
+            &Partial { index: i, tool_id: &call.id, tool_name: &call.name, arguments: &arguments },
+        );
+    }
+
+    /// The stream has ended: what is open is final or was cut, and the message commits what holds.
+    fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
+        if self.choices.is_empty() && self.started {
+            self.choice(0);
+        }
+        for at in 0..self.choices.len() {
+            self.end_choice(at, reason, out);
+        }
+    }
+
+    fn end_choice(&mut self, at: usize, reason: FinishReason, out: &mut dyn Sink) {
+        let whole = reason.is_whole();
+        for i in 0..self.choices[at].calls.list.len() {
+            let call = &mut self.choices[at].calls.list[i];
+            if call.told != Told::No {
+                continue;
+            }
+            if whole {
+                call.settle();
+            }
+            // A text with an open bracket or quote was cut, whatever the finish reason says. A call that was balanced
+            // before the cut is whole, unless the user waits for `final`.
+            let balanced = call.is_balanced() && self.options.emit_on != EmitOn::Final && (!reason.is_failure());
+            let commit = if whole { Commit::Final } else { call.level().unwrap_or(Commit::Balanced) };
+            if call.name.is_empty() && call.is_blank() {
+                judge::judge(call, Bench { repair: false, tools: None });
+            } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
+                judge::incomplete(call, reason.name());
+            }
+            self.emit(at, i, commit, out);
+        }
+        let choice = &mut self.choices[at];
+        if reason.is_failure() {
+            for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
+                if self.options.shape.is_none() && !choice.committed {
+                    out.write(
+                        choice.number,
+                        &Retract { index: None, tool_id: Some(&call.id), reason: "stream_failed" },
+                    );
+                }
+                call.told = Told::Retracted;
+            }
+        } else if !choice.committed && self.options.shape.is_none() {
+            out.write(choice.number, &Message { message: &choice.draft.message(&choice.calls.list) });
+        }
+    }
+
+    /// `--as`: the whole response on one line.
+    fn respond(&mut self, shape: Shape, reason: FinishReason, out: &mut dyn Sink) {
+        let choices: Vec<_> = self
+            .choices
+            .iter()
+            .map(|c| shape::Part { number: c.number, draft: &c.draft, calls: &c.calls.list })
+            .collect();
+        let stats = self.stats.as_deref().and_then(|s| Raw::parse(s).ok());
+        out.line(&shape.response(&self.response, &self.model, &choices, reason, stats));
+    }
+
+    /// A `tool_call` that is in the input already (this filter ran before): it is kept for the message.
+    fn passed(&mut self, event: &Event<'_>) {
+        let at = self.choice(event.choice());
+        let [Some(id), name] = event::payload::strings(event, ["tool_id", "tool_name"]) else { return };
+        let calls = &mut self.choices[at].calls;
+        let i = calls.find(&id).unwrap_or_else(|| calls.add_passed(&id));
+        let call = &mut calls.list[i];
+        if let Some(name) = name {
+            call.name = name.into_owned();
+        }
+        call.object = event.get("arguments").filter(|a| a.is_object()).map(|a| a.text().to_owned());
+        call.provider = event.get("provider").map(|p| p.text().to_owned());
+        call.told = if event.get("error").is_some() { Told::Refused } else { Told::Passed };
+    }
+
+    /// A `retract` in the input: of a call that was begun here, or of one that was emitted before.
+    fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let at = self.choice(event.choice());
+        let choice = &mut self.choices[at];
+        let found = match (event.get_str("tool_id"), event.get("index").and_then(Raw::i64)) {
+            (Some(id), _) => choice.calls.find(&id),
+            (None, Some(index)) => choice.calls.bound(index),
+            (None, None) => None,
+        };
+        let Some(i) = found else { return };
+        let call: &mut Call = &mut choice.calls.list[i];
+        if call.told == Told::Emitted && self.options.shape.is_none() && event.get("tool_id").is_none() {
+            // Downstream knows the call by the id that was given here.
+            let reason = event.get_str("reason").unwrap_or_default();
+            out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
+        }
+        call.told = Told::Retracted;
+    }
+}
+
+impl Machine for Accumulate {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let mut pass = self.options.shape.is_none();
+        match event.kind() {
+            Kind::StreamStart => self.start(event, out),
+            Kind::ContentDelta => {
+                if let Some(text) = event.get("text") {
+                    let at = self.choice(event.choice());
+                    let draft = &mut self.choices[at].draft;
+                    draft.half.push(text, &mut draft.content);
+                }
+            }
+            Kind::Thinking => {
+                let at = self.choice(event.choice());
+                let choice = &mut self.choices[at];
+                let provider = event.get("provider").map(Raw::text);
+                choice.draft.think(&event.get_str("text").unwrap_or_default(), provider, choice.calls.list.len());
+            }
+            Kind::ToolCallDelta => {
+                self.delta(event, out);
+                pass &= self.options.keep_deltas;
+            }
+            Kind::ToolCall => self.passed(event),
+            Kind::Retract => self.retracted(event, out),
+            Kind::Message if event.get("message").and_then(|m| m.get_str("role")).as_deref() == Some("assistant") => {
+                let at = self.choice(event.choice());
+                self.choices[at].committed = true;
+            }
+            Kind::SessionStats => self.stats = Some(event.raw().to_owned()),
+            Kind::StreamEnd => {
+                let reason = FinishReason::read(event);
+                self.end(reason, out);
+                if let Some(shape) = self.options.shape {
+                    self.respond(shape, reason, out);
+                }
+            }
+            _ => {}
+        }
+        if pass {
+            out.pass();
+        }
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        // Without calls there is nothing to close, and a log that simply ends stays as it is.
+        self.end(FinishReason::Cut, out);
+        if let Some(shape) = self.options.shape {
+            self.respond(shape, FinishReason::Cut, out);
+        }
+    }
+}

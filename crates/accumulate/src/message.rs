@@ -1,0 +1,84 @@
+//! The assistant's `message`: what the next request sends back, and the commit point of the calls.
+
+use crate::call::{Call, Told};
+use event::{Object, Surrogates};
+
+/// A block of reasoning with data that must go back to the provider at its place.
+#[derive(Debug)]
+struct Block {
+    thinking: (usize, usize),
+    data: String,
+    calls: usize,
+    text: bool,
+}
+
+/// The text and reasoning of one choice so far.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pub content: String,
+    pub half: Surrogates,
+    reasoning: String,
+    blocks: Vec<Block>,
+    /// Where the reasoning that no block has closed yet begins.
+    open: usize,
+}
+
+impl Draft {
+    /// Takes a piece of reasoning; `provider` closes the block that it ends. `calls` is how many calls have begun.
+    pub fn think(&mut self, text: &str, provider: Option<&str>, calls: usize) {
+        self.reasoning.push_str(text);
+        if let Some(data) = provider {
+            let thinking = (self.open, self.reasoning.len());
+            self.blocks.push(Block { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
+            self.open = self.reasoning.len();
+        }
+    }
+
+    /// The reasoning so far.
+    pub fn reasoning(&self) -> &str {
+        &self.reasoning
+    }
+
+    /// The message in OpenAI's shape, with `reasoning` and `provider` where the next turn needs them: `provider` lists the
+    /// blocks in their order, each with its text (`thinking`), its `data`, and its place (`calls` begun and `text` written before).
+    pub fn message(&self, calls: &[Call]) -> String {
+        let mut out = Vec::with_capacity(64 + self.content.len());
+        let mut o = Object::open(&mut out);
+        let mut named = calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
+        o.str("role", "assistant");
+        if self.content.is_empty() && named.peek().is_some() {
+            o.raw("content", "null");
+        } else {
+            o.str("content", &self.content);
+        }
+        if named.peek().is_some() {
+            o.array("tool_calls", |list| {
+                for call in named {
+                    list.object(|o| {
+                        o.str("id", &call.id).str("type", "function").object("function", |o| {
+                            o.str("name", &call.name).str("arguments", call.object.as_deref().unwrap_or("{}"));
+                        });
+                        if let Some(p) = &call.provider {
+                            o.raw("provider", p);
+                        }
+                    });
+                }
+            });
+        }
+        if !self.reasoning.is_empty() {
+            o.str("reasoning", &self.reasoning);
+        }
+        if !self.blocks.is_empty() {
+            o.array("provider", |list| {
+                for b in &self.blocks {
+                    list.object(|o| {
+                        o.str("thinking", &self.reasoning[b.thinking.0..b.thinking.1]).raw("data", &b.data);
+                        o.int("calls", b.calls as u64).bool("text", b.text);
+                    });
+                }
+            });
+        }
+        o.close();
+        String::from_utf8(out).unwrap_or_default()
+    }
+}

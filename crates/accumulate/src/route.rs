@@ -1,0 +1,231 @@
+//! Which call does a delta belong to? The routing rule of the protocol, in its order.
+//!
+//! An index is a label and not a position; an id may come once, always, late, or anew with every chunk. What is kept for a
+//! choice: its calls by id, the call last bound to each index, and the latest call.
+
+use crate::call::{Call, Fed, Named};
+use crate::id;
+use event::Raw;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// The fields of a delta that routing looks at, still as they stand in the line.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delta<'a> {
+    pub index: Option<i64>,
+    pub id: Option<Cow<'a, str>>,
+    pub name: Option<Cow<'a, str>>,
+    pub arguments: Option<Raw<'a>>,
+    pub done: bool,
+    pub provider: Option<&'a str>,
+}
+
+/// Something odd about a delta; the machine makes a `warning` of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Odd {
+    pub code: &'static str,
+    pub message: String,
+}
+
+/// Labels up to this one are kept in a plain table.
+const TABLE: i64 = 1 << 16;
+const FREE: u32 = u32::MAX;
+
+/// The calls of one choice.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    pub list: Vec<Call>,
+    by_id: HashMap<Box<str>, u32>,
+    by_index: Vec<u32>,
+    by_far_index: HashMap<i64, u32>,
+    latest: Option<usize>,
+    inferred: bool,
+}
+
+impl Calls {
+    /// Takes a delta. Gives the position of the call it went to, unless it said nothing.
+    pub fn take(
+        &mut self,
+        delta: &Delta<'_>,
+        known: &dyn Fn(&str) -> bool,
+        make_id: &dyn Fn(usize) -> String,
+        odd: &mut Vec<Odd>,
+    ) -> Option<usize> {
+        let at = self.route(delta, known, make_id, odd)?;
+        if let Some(name) = &delta.name
+            && self.list[at].take_name(name, known) == Named::Other
+        {
+            odd.push(Odd {
+                code: "name_changed",
+                message: format!("call {at} is {}, the name {name} is ignored", self.list[at].name),
+            });
+        }
+        let mut at = at;
+        if let Some(arguments) = delta.arguments {
+            let mut fed = self.list[at].take(arguments);
+            while let Fed::Extra(text) = fed {
+                odd.push(Odd {
+                    code: "extra_arguments",
+                    message: format!("call {at} had ended when more arguments came: they begin another call"),
+                });
+                let name = self.list[at].name.clone();
+                at = self.begin(None, make_id);
+                self.bind(delta.index, at);
+                self.list[at].take_name(&name, known);
+                fed = self.list[at].take_text(&text);
+            }
+        }
+        let call = &mut self.list[at];
+        call.done |= delta.done;
+        if let Some(p) = delta.provider {
+            call.provider = Some(p.to_owned());
+        }
+        Some(at)
+    }
+
+    fn route(
+        &mut self,
+        delta: &Delta<'_>,
+        known: &dyn Fn(&str) -> bool,
+        make_id: &dyn Fn(usize) -> String,
+        odd: &mut Vec<Odd>,
+    ) -> Option<usize> {
+        let name = delta.name.as_deref().filter(|n| !n.is_empty());
+        let bound = delta.index.and_then(|i| self.bound(i));
+        if let Some(id) = delta.id.as_deref().filter(|id| !id::is_none(id)) {
+            if let Some(&at) = self.by_id.get(id) {
+                // 1. A known id.
+                self.bind(delta.index, at as usize);
+                self.latest = Some(at as usize);
+                return Some(at as usize);
+            }
+            // 2. A new id. Without an index, a nameless delta while the latest call is open is that call's: an id that
+            // changes with every chunk must not cut it to pieces.
+            let holder = match delta.index {
+                Some(_) => bound,
+                None => self.latest.filter(|&at| name.is_none() && !self.list[at].is_over() && !self.list[at].done),
+            };
+            return Some(match holder {
+                Some(at) if name.is_none() && !self.list[at].is_over() => {
+                    let call = &mut self.list[at];
+                    if call.id_made {
+                        (call.id, call.id_made) = (id.to_owned(), false);
+                        self.by_id.insert(id.into(), at as u32);
+                    } else {
+                        odd.push(Odd {
+                            code: "id_changed",
+                            message: format!("call {at} keeps its id {}, the id {id} is ignored", call.id),
+                        });
+                    }
+                    at
+                }
+                _ => self.begin_bound(delta.index, Some(id), make_id),
+            });
+        }
+        if let Some(at) = bound {
+            // 3. No id, a known index: that call, unless a name comes when it is over. Where the tools are known, a name
+            // that is another tool's begins a call too, as long as the one at hand has no arguments.
+            let call = &self.list[at];
+            let other = name.is_some_and(|n| {
+                call.is_over() || (call.is_blank() && !call.name.is_empty() && !n.starts_with(&call.name) && known(n))
+            });
+            return Some(if other { self.begin_bound(delta.index, None, make_id) } else { at });
+        }
+        match name {
+            // 4. No id, an unknown index, no name: the latest open call, or else the latest (which has ended).
+            None if delta.arguments.is_none() && delta.index.is_none() && !delta.done && delta.provider.is_none() => {
+                None
+            } // 6.
+            None => {
+                let open = self.list.iter().rposition(|c| !c.is_over() && !c.done).or(self.latest);
+                match open {
+                    Some(at) => {
+                        self.infer(delta, odd);
+                        self.bind(delta.index, at);
+                        Some(at)
+                    }
+                    None if delta.arguments.is_none() => None,
+                    None => Some(self.begin_bound(delta.index, None, make_id)),
+                }
+            }
+            // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name.
+            Some(name) => {
+                let same = self.latest.filter(|&at| {
+                    let call = &self.list[at];
+                    call.is_blank() && !call.done && call.name == name
+                });
+                if let Some(at) = same {
+                    self.bind(delta.index, at);
+                    return Some(at);
+                }
+                self.infer(delta, odd);
+                Some(self.begin_bound(delta.index, None, make_id))
+            }
+        }
+    }
+
+    /// Says once for a stream that a delta without an index was placed by rule.
+    fn infer(&mut self, delta: &Delta<'_>, odd: &mut Vec<Odd>) {
+        if delta.index.is_none() && !std::mem::replace(&mut self.inferred, true) {
+            odd.push(Odd {
+                code: "index_inferred",
+                message: "a call came without an index and without an id".to_owned(),
+            });
+        }
+    }
+
+    fn begin_bound(&mut self, index: Option<i64>, id: Option<&str>, make_id: &dyn Fn(usize) -> String) -> usize {
+        let at = self.begin(id, make_id);
+        self.bind(index, at);
+        at
+    }
+
+    fn begin(&mut self, id: Option<&str>, make_id: &dyn Fn(usize) -> String) -> usize {
+        let at = self.list.len();
+        if let Some(before) = self.latest {
+            self.list[before].followed = true;
+        }
+        let call = match id {
+            Some(id) => Call::new(id.to_owned(), false),
+            None => Call::new(make_id(at), true),
+        };
+        self.by_id.insert(call.id.as_str().into(), at as u32);
+        self.list.push(call);
+        self.latest = Some(at);
+        at
+    }
+
+    /// The call last bound to an index.
+    pub fn bound(&self, index: i64) -> Option<usize> {
+        let at = match usize::try_from(index) {
+            Ok(i) if index < TABLE => self.by_index.get(i).copied().filter(|at| *at != FREE),
+            _ => self.by_far_index.get(&index).copied(),
+        };
+        at.map(|at| at as usize)
+    }
+
+    fn bind(&mut self, index: Option<i64>, at: usize) {
+        let Some(index) = index else { return };
+        match usize::try_from(index) {
+            Ok(i) if index < TABLE => {
+                if self.by_index.len() <= i {
+                    self.by_index.resize(i + 1, FREE);
+                }
+                self.by_index[i] = at as u32;
+            }
+            _ => {
+                self.by_far_index.insert(index, at as u32);
+            }
+        }
+    }
+
+    /// The call of an id.
+    pub fn find(&self, id: &str) -> Option<usize> {
+        self.by_id.get(id).map(|at| *at as usize)
+    }
+
+    /// A call that is in the input as a whole `tool_call` already.
+    pub fn add_passed(&mut self, id: &str) -> usize {
+        self.begin(Some(id), &|_| String::new())
+    }
+}

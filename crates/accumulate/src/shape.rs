@@ -1,0 +1,216 @@
+//! `--as`: a stream as one whole response, in the shape that a provider's non-streaming endpoint answers with.
+
+use crate::call::{Call, Told};
+use crate::message::Draft;
+use event::payload::FinishReason;
+use event::{Array, Object, Raw};
+
+/// Whose shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A `chat.completion` (platform.openai.com/docs/api-reference/chat/object).
+    Openai,
+    /// A `message` (docs.anthropic.com/en/api/messages).
+    Anthropic,
+    /// A `GenerateContentResponse` (ai.google.dev/api/generate-content).
+    Gemini,
+}
+
+/// One choice, as a response shows it.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    pub number: u32,
+    pub draft: &'a Draft,
+    pub calls: &'a [Call],
+}
+
+impl Part<'_> {
+    /// The calls that hold.
+    fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.calls.iter().filter(|c| matches!(c.told, Told::Emitted | Told::Passed) && c.object.is_some())
+    }
+
+    fn has_calls(&self) -> bool {
+        self.calls().next().is_some()
+    }
+}
+
+impl Shape {
+    /// The response on one line. `stats` is the stream's `session_stats` event.
+    pub(crate) fn response(
+        self,
+        id: &str,
+        model: &str,
+        parts: &[Part<'_>],
+        reason: FinishReason,
+        stats: Option<Raw<'_>>,
+    ) -> String {
+        let mut out = Vec::new();
+        let mut o = Object::open(&mut out);
+        match self {
+            Shape::Openai => openai(&mut o, id, model, parts, reason, stats),
+            Shape::Anthropic => anthropic(&mut o, id, model, parts, reason, stats),
+            Shape::Gemini => gemini(&mut o, id, model, parts, reason, stats),
+        }
+        o.close();
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// The counts of `stats` under a provider's own names; those that are not known are left out.
+fn usage(o: &mut Object<'_>, key: &str, stats: Option<Raw<'_>>, names: &[(&str, &str)]) {
+    if let Some(stats) = stats {
+        o.object(key, |o| {
+            for (ours, theirs) in names {
+                if let Some(n) = stats.get(ours) {
+                    o.raw(theirs, n.text());
+                }
+            }
+        });
+    }
+}
+
+fn openai(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason: FinishReason, stats: Option<Raw<'_>>) {
+    o.str("id", id).str("object", "chat.completion").str("model", model).array("choices", |list| {
+        for part in parts {
+            list.object(|o| {
+                o.int("index", part.number).object("message", |o| openai_message(o, part));
+                let finish = match reason {
+                    FinishReason::Length => "length",
+                    FinishReason::ContentFilter => "content_filter",
+                    FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
+                    FinishReason::Stop | FinishReason::ToolCalls if part.has_calls() => "tool_calls",
+                    FinishReason::Stop | FinishReason::ToolCalls => "stop",
+                };
+                o.str("finish_reason", finish);
+            });
+        }
+    });
+    usage(
+        o,
+        "usage",
+        stats,
+        &[
+            ("prompt_tokens", "prompt_tokens"),
+            ("completion_tokens", "completion_tokens"),
+            ("total_tokens", "total_tokens"),
+        ],
+    );
+}
+
+fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
+    o.str("role", "assistant");
+    if part.draft.content.is_empty() && part.has_calls() {
+        o.raw("content", "null");
+    } else {
+        o.str("content", &part.draft.content);
+    }
+    if !part.draft.reasoning().is_empty() {
+        o.str("reasoning_content", part.draft.reasoning());
+    }
+    if part.has_calls() {
+        o.array("tool_calls", |list| {
+            for call in part.calls() {
+                list.object(|o| {
+                    o.str("id", &call.id).str("type", "function").object("function", |o| {
+                        o.str("name", &call.name).str("arguments", call.object.as_deref().unwrap_or("{}"));
+                    });
+                });
+            }
+        });
+    }
+}
+
+fn anthropic(
+    o: &mut Object<'_>,
+    id: &str,
+    model: &str,
+    parts: &[Part<'_>],
+    reason: FinishReason,
+    stats: Option<Raw<'_>>,
+) {
+    o.str("id", id).str("type", "message").str("role", "assistant").str("model", model);
+    let first = parts.iter().find(|p| p.number == 0);
+    o.array("content", |list| {
+        let Some(part) = first else { return };
+        if !part.draft.reasoning().is_empty() {
+            list.object(|o| {
+                o.str("type", "thinking").str("thinking", part.draft.reasoning());
+            });
+        }
+        text(list, "text", Some("text"), &part.draft.content);
+        for call in part.calls() {
+            list.object(|o| {
+                o.str("type", "tool_use")
+                    .str("id", &call.id)
+                    .str("name", &call.name)
+                    .raw("input", call.object.as_deref().unwrap_or("{}"));
+            });
+        }
+    });
+    let stop = match reason {
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
+        FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
+        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(Part::has_calls) => "tool_use",
+        FinishReason::Stop | FinishReason::ToolCalls => "end_turn",
+    };
+    o.str("stop_reason", stop).raw("stop_sequence", "null");
+    usage(o, "usage", stats, &[("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")]);
+}
+
+fn gemini(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason: FinishReason, stats: Option<Raw<'_>>) {
+    o.array("candidates", |list| {
+        for part in parts {
+            list.object(|o| {
+                o.object("content", |o| {
+                    o.array("parts", |list| {
+                        if !part.draft.reasoning().is_empty() {
+                            list.object(|o| {
+                                o.str("text", part.draft.reasoning()).bool("thought", true);
+                            });
+                        }
+                        text(list, "text", None, &part.draft.content);
+                        for call in part.calls() {
+                            list.object(|o| {
+                                o.object("functionCall", |o| {
+                                    o.str("id", &call.id)
+                                        .str("name", &call.name)
+                                        .raw("args", call.object.as_deref().unwrap_or("{}"));
+                                });
+                            });
+                        }
+                    })
+                    .str("role", "model");
+                });
+                let finish = match reason {
+                    FinishReason::Length => "MAX_TOKENS",
+                    FinishReason::ContentFilter => "SAFETY",
+                    FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "OTHER",
+                    FinishReason::Stop | FinishReason::ToolCalls => "STOP",
+                };
+                o.str("finishReason", finish).int("index", part.number);
+            });
+        }
+    });
+    usage(
+        o,
+        "usageMetadata",
+        stats,
+        &[
+            ("prompt_tokens", "promptTokenCount"),
+            ("completion_tokens", "candidatesTokenCount"),
+            ("total_tokens", "totalTokenCount"),
+        ],
+    );
+    o.str("modelVersion", model).str("responseId", id);
+}
+
+/// A part that is text, unless there is none.
+fn text(list: &mut Array<'_>, key: &str, kind: Option<&str>, text: &str) {
+    if !text.is_empty() {
+        list.object(|o| {
+            o.maybe_str("type", kind).str(key, text);
+        });
+    }
+}
