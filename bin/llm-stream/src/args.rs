@@ -1,0 +1,310 @@
+//! What was typed.
+
+use crate::faults::{Faults, Resplit, Stall};
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use upstream::Api;
+
+const EXAMPLES: &str = "\
+The log on standard input is read to its end; its `message` events are the conversation. When standard input is a terminal,
+PROMPT is all there is. What is written can be appended to that log, and is then the next turn's input.
+
+Examples:
+  A question, with the key in OPENAI_API_KEY:
+    llm-stream --model gpt-5-mini 'Why is the sky blue?'
+  A local server that speaks OpenAI's API:
+    llm-stream --base-url http://localhost:8080 --model any 'Hello' | tc-view
+  What would be sent, without sending it:
+    llm-stream --dry-run --api anthropic --model claude-sonnet-4-5 'Hello'
+  A recorded body again, and one that breaks in the middle:
+    llm-stream --replay answer.sse | tc-accumulate
+    llm-stream --replay answer.sse --error-at 500
+  A turn recorded, then played offline as often as you like:
+    llm-stream --tape turn.tape --tape-mode record --model gpt-5-mini 'Hello'
+    llm-stream --tape turn.tape --model gpt-5-mini 'Hello'
+
+Exit status: 0 done, 2 an error (an `error` event was written, or one line on standard error), 130 and 143 after SIGINT and SIGTERM.";
+
+/// Streams a model's answer as events, one JSON object a line
+#[derive(Debug, Parser)]
+#[command(name = "llm-stream", version, after_help = EXAMPLES)]
+pub struct Args {
+    /// A question, which goes after the log as a user's message
+    pub prompt: Option<String>,
+
+    #[command(flatten)]
+    pub request: Request,
+    #[command(flatten)]
+    pub connection: Connection,
+    #[command(flatten)]
+    pub replay: Replay,
+    #[command(flatten)]
+    pub common: ::args::Common,
+}
+
+/// What is asked.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Request")]
+pub struct Request {
+    /// The API to speak (env LLM_API; default openai-chat, which most servers speak)
+    #[arg(long, value_name = "NAME", value_parser = api)]
+    pub api: Option<Api>,
+    /// Where the API is served, instead of the provider's own address (env LLM_BASE_URL)
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// The model's name, as the provider knows it (env LLM_MODEL)
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The environment variable that holds the key, instead of the API's usual one
+    #[arg(long, value_name = "NAME", conflicts_with = "api_key_file")]
+    pub api_key_env: Option<String>,
+    /// A file that holds the key
+    #[arg(long, value_name = "FILE")]
+    pub api_key_file: Option<PathBuf>,
+    /// A header of the request; a value $NAME is taken from the environment
+    #[arg(long = "header", value_name = "K: V", value_parser = header)]
+    pub headers: Vec<(String, String)>,
+    /// A member of the request's body, such as temperature=0 or stop='["\n"]'
+    #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
+    pub params: Vec<(String, serde_json::Value)>,
+    /// The system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// The tools the model may call: an array in OpenAI's, Anthropic's or MCP's spelling
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// auto, none, required, or the name of the tool to call
+    #[arg(long, value_name = "CHOICE", requires = "tools")]
+    pub tool_choice: Option<String>,
+    /// How the model learns of the tools
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsMode::Native)]
+    pub tools_mode: ToolsMode,
+    /// The dialect of tag mode
+    #[arg(long, value_name = "NAME")]
+    pub dialect: Option<String>,
+    /// Ask for the whole answer at once; the events are the same
+    #[arg(long)]
+    pub no_stream: bool,
+    /// Stop with an `error` event `max_steps` when the model has answered N times since the last user's message
+    #[arg(long, value_name = "N")]
+    pub max_steps: Option<usize>,
+    /// Print the request's body and send nothing; no key is needed
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How the tools are told to the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ToolsMode {
+    /// In the request's own field
+    Native,
+    /// In the system prompt, in a dialect's form
+    Tag,
+    /// Whichever the model knows
+    Auto,
+}
+
+/// How the provider is reached.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Connection")]
+pub struct Connection {
+    /// How often a request is sent again before anything of its answer was written
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub retries: u32,
+    /// Longest time for everything, retries included
+    #[arg(long, value_name = "TIME", value_parser = ::args::duration)]
+    pub timeout: Option<Duration>,
+    /// Longest time to connect
+    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "10s")]
+    pub connect_timeout: Duration,
+    /// Longest silence, before the answer and within it
+    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "5m")]
+    pub idle_timeout: Duration,
+    /// What to do when streaming is refused: ask for the whole answer at once, or fail
+    #[arg(long, value_name = "HOW", value_enum, default_value_t = Fallback::Sync)]
+    pub fallback: Fallback,
+    /// Send the key over http to another machine, where anybody on the way can read it
+    #[arg(long)]
+    pub allow_insecure: bool,
+}
+
+/// What follows when streaming is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Fallback {
+    /// The endpoint without streaming
+    Sync,
+    /// An `error` event
+    None,
+}
+
+/// Recorded bodies and tapes.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Replay and tapes")]
+pub struct Replay {
+    /// Replay a recorded body or a tape instead of asking anybody; may be given many times (- is standard input)
+    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "dry_run"])]
+    pub files: Vec<PathBuf>,
+    /// real: as it was recorded, max: at once, N: N times as fast as it was recorded
+    #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]
+    pub speed: Speed,
+    /// Cut the body into reads of N bytes, or of lengths by chance that SEED decides
+    #[arg(long, value_name = "N|random:SEED", value_parser = resplit, requires = "files")]
+    pub resplit: Option<Resplit>,
+    /// End the body before this byte, as if the server had closed it
+    #[arg(long, value_name = "BYTE", requires = "files")]
+    pub cut_at: Option<usize>,
+    /// Stop for MS milliseconds before this byte
+    #[arg(long, value_name = "BYTE:MS", value_parser = stall, requires = "files")]
+    pub stall_at: Option<Stall>,
+    /// Break the connection before this byte
+    #[arg(long, value_name = "BYTE", requires = "files")]
+    pub error_at: Option<usize>,
+    /// Send the event (or the line) that holds this byte twice
+    #[arg(long, value_name = "BYTE", requires = "files")]
+    pub dup_at: Option<usize>,
+    /// A tape to answer from, or to record on (env LLM_TAPE)
+    #[arg(long, value_name = "FILE")]
+    pub tape: Option<PathBuf>,
+    /// How the tape is used (env LLM_TAPE_MODE; default replay)
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub tape_mode: Option<TapeMode>,
+}
+
+impl Replay {
+    /// What is to go wrong.
+    pub fn faults(&self) -> Faults {
+        let Replay { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
+        Faults { resplit, cut_at, stall_at, error_at, dup_at }
+    }
+}
+
+/// How a tape is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TapeMode {
+    /// Answer from the tape; a request that is not on it is an error
+    Replay,
+    /// Ask the provider, and append what came to the tape
+    Record,
+    /// Answer from the tape if the request is on it, else record; a turn that failed is not kept
+    Auto,
+}
+
+/// How fast recorded time passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Speed {
+    /// Not at all.
+    Max,
+    /// So many times as fast as real time.
+    Times(f64),
+}
+
+fn api(name: &str) -> Result<Api, String> {
+    Api::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Api::ALL.iter().map(|api| api.name()).collect();
+        format!("unknown API, use one of {}", names.join(", "))
+    })
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    match text {
+        "max" => Ok(Speed::Max),
+        "real" => Ok(Speed::Times(1.0)),
+        n => match n.parse() {
+            Ok(n) if (0.001..=1e9).contains(&n) => Ok(Speed::Times(n)),
+            _ => Err("not real, max or a number of at least 0.001".to_owned()),
+        },
+    }
+}
+
+fn resplit(text: &str) -> Result<Resplit, String> {
+    match text.strip_prefix("random:") {
+        Some(seed) => seed.parse().map(Resplit::Random).map_err(|_| "the seed is no whole number".to_owned()),
+        None => match text.parse() {
+            Ok(n) if n > 0 => Ok(Resplit::Every(n)),
+            _ => Err("not a number of bytes or random:SEED".to_owned()),
+        },
+    }
+}
+
+fn stall(text: &str) -> Result<Stall, String> {
+    let stall = text.split_once(':').and_then(|(at, ms)| {
+        Some(Stall { at: at.parse().ok()?, time: Duration::from_millis(ms.parse::<u32>().ok()?.into()) })
+    });
+    stall.ok_or_else(|| "not BYTE:MS, such as 500:2000".to_owned())
+}
+
+fn param(text: &str) -> Result<(String, serde_json::Value), String> {
+    let Some((key, json)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+        return Err("not KEY=JSON, such as temperature=0".to_owned());
+    };
+    let value =
+        serde_json::from_str(json).map_err(|_| format!("the value is not JSON; a text needs quotes: '{key}=\"…\"'"))?;
+    Ok((key.to_owned(), value))
+}
+
+/// Headers that carry a key. Their values are never taken from the command line, where other users can see them.
+const SECRET: [&str; 6] = ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty() && name.bytes().all(token)) else {
+        return Err("not a header, such as 'X-Title: my app'".to_owned());
+    };
+    let (before, variable) = match value.rsplit_once('$') {
+        Some((before, rest)) => {
+            (before, Some(rest.strip_prefix('{').and_then(|r| r.strip_suffix('}')).unwrap_or(rest)))
+        }
+        None => (value, None),
+    };
+    let value = match variable {
+        Some(variable) if is_name(variable) => {
+            let inside =
+                std::env::var(variable).map_err(|_| format!("the environment has no {variable}, export it"))?;
+            format!("{before}{}", inside.trim())
+        }
+        _ if SECRET.contains(&name.to_ascii_lowercase().as_str()) => {
+            return Err(format!("others can see a key that is typed here, export it and write '{name}: $NAME'"));
+        }
+        _ => value.to_owned(),
+    };
+    match value.chars().find(|c| c.is_control()) {
+        Some(_) => Err("a header's value cannot hold a line break or another control character".to_owned()),
+        None => Ok((name.to_owned(), value)),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn values_are_read_or_refused_with_a_remedy() {
+        assert_eq!(speed("2.5"), Ok(Speed::Times(2.5)));
+        assert!(speed("0").is_err() && speed("nan").is_err() && speed("inf").is_err());
+        assert_eq!(resplit("random:7"), Ok(Resplit::Random(7)));
+        assert!(resplit("0").is_err());
+        assert_eq!(stall("5:20"), Ok(Stall { at: 5, time: Duration::from_millis(20) }));
+        assert!(stall("5").is_err() && stall("5:-1").is_err());
+        assert_eq!(param("a=[1]").unwrap().1, serde_json::json!([1]));
+        assert!(param("a=b").unwrap_err().contains("quotes") && param("=1").is_err());
+        assert_eq!(header("X-A:b: c"), Ok(("X-A".into(), "b: c".into())));
+        assert!(header("x y: 1").is_err() && header("a: b\r\nc: d").is_err());
+        assert!(header("Authorization: Bearer abc").unwrap_err().contains("$NAME"));
+        assert!(header("api-key: $NO_SUCH_VARIABLE_HERE").unwrap_err().contains("NO_SUCH_VARIABLE_HERE"));
+        assert!(header("X-Price: 5$").is_ok());
+    }
+}

@@ -1,0 +1,154 @@
+//! Recorded bodies and tapes as streams, one after the other.
+
+use crate::args::{Args, Speed};
+use crate::faults::Faults;
+use crate::interrupt::{Watch, runtime};
+use crate::out::{Clock, Out};
+use crate::pour::{Limits, Poured, pour};
+use crate::source::{FileBody, Read, Recorded, Source};
+use anyhow::{Context, Result, bail};
+use std::path::Path;
+use std::time::Duration;
+use stdio::{Failure, Status};
+use upstream::tape::{Ending, Exchange, Tape, is_tape};
+use upstream::{Api, End, Stream, StreamOptions, recognise};
+
+/// How much of a body is looked at to tell its API.
+const LOOKED_AT: usize = 64 * 1024;
+
+/// Replays `--replay FILE…`: 2 when any `error` event was written or a file could not be read, else 0.
+pub fn replay(args: &Args) -> Result<Status> {
+    for path in args.replay.files.iter().filter(|path| *path != Path::new("-")) {
+        // Before anything is written: a wrong name should not cost half of the work.
+        std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
+    }
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let mut replay = Replay {
+            api: args.request.api,
+            speed: args.replay.speed,
+            faults: args.replay.faults(),
+            watch: Watch::new()?,
+            out: Out::new(args.common.no_time),
+            status: Status::Done,
+        };
+        for path in &args.replay.files {
+            if let Err(e) = replay.file(path).await {
+                if e.downcast_ref::<Failure>().is_some() {
+                    return Err(e);
+                }
+                stdio::message("llm-stream", &format!("{e:#}"));
+                replay.status = Status::Error;
+            }
+            if matches!(replay.status, Status::Signal(_)) {
+                break;
+            }
+        }
+        replay.out.flush()?;
+        Ok(if replay.status == Status::Done && replay.out.has_error() { Status::Error } else { replay.status })
+    })
+}
+
+fn unreadable(path: &Path, e: std::io::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}: {e}, check the path and its permissions", path.display())
+}
+
+struct Replay {
+    api: Option<Api>,
+    speed: Speed,
+    faults: Faults,
+    watch: Watch,
+    out: Out,
+    status: Status,
+}
+
+impl Replay {
+    async fn file(&mut self, path: &Path) -> Result<()> {
+        let name = event::quoted(&path.to_string_lossy());
+        let mut body = FileBody::open(path).map_err(|e| unreadable(path, e))?;
+        let start = body.ahead(|bytes| !bytes.is_empty()).await.map_err(|e| unreadable(path, e))?;
+        if is_tape(start) {
+            let bytes = body.ahead(|_| false).await.map_err(|e| unreadable(path, e))?;
+            let text =
+                std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
+            let tape = Tape::read(text).with_context(|| path.display().to_string())?;
+            for exchange in &tape.exchanges {
+                self.exchange(exchange, &name).await?;
+            }
+            return Ok(());
+        }
+        let api = match self.api {
+            Some(api) => api,
+            None => {
+                let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes).is_some();
+                let start = body.ahead(known).await.map_err(|e| unreadable(path, e))?;
+                let Some(api) = recognise(start) else {
+                    bail!("{}: the API cannot be told from the body, name it with --api", path.display());
+                };
+                api
+            }
+        };
+        let source = if self.faults.any() {
+            let bytes = body.ahead(|_| false).await.map_err(|e| unreadable(path, e))?.to_vec();
+            self.recorded(vec![Read { bytes, ..Read::default() }], (None, End::Eof))
+        } else {
+            Source::File(body)
+        };
+        self.pour(source, Stream::new(api, StreamOptions::default()), &name).await
+    }
+
+    /// One exchange of a tape.
+    async fn exchange(&mut self, exchange: &Exchange, name: &str) -> Result<()> {
+        let Some(api) = Api::from_name(&exchange.api).or(self.api) else {
+            bail!("line {} of the tape: the API \"{}\" is unknown, name it with --api", exchange.line, exchange.api);
+        };
+        let model = Some(exchange.model.clone()).filter(|m| !m.is_empty());
+        let mut stream = Stream::new(api, StreamOptions { model, ..StreamOptions::default() });
+        let (reads, end) = timed(exchange);
+        match &exchange.head {
+            Some(head) if !(200..300).contains(&head.status) => {
+                let mut clock = Clock::default();
+                clock.set(end.0, false, &self.out);
+                stream.error_body(head.status, &exchange.body(), &mut clock.sink(Some(name), &mut self.out));
+                self.out.check()?;
+                Ok(())
+            }
+            _ => {
+                let source = self.recorded(reads, end);
+                self.pour(source, stream, name).await
+            }
+        }
+    }
+
+    fn recorded(&self, mut reads: Vec<Read>, mut end: (Option<Duration>, End)) -> Source {
+        self.faults.apply(&mut reads, &mut end.1);
+        Source::Recorded(Recorded::new(reads, end, self.speed))
+    }
+
+    async fn pour(&mut self, mut source: Source, mut stream: Stream, name: &str) -> Result<()> {
+        let poured = pour(&mut source, &mut stream, Some(name), Limits::default(), &self.watch, &mut self.out).await?;
+        match poured {
+            Poured::Ended => {}
+            Poured::Broken(end) => stream.finish(end, &mut Clock::default().sink(Some(name), &mut self.out)),
+            Poured::Signal(signal) => self.status = Status::Signal(signal),
+        }
+        Ok(())
+    }
+}
+
+/// What came back in an exchange, with times since its request; a tape that stops without an end was cut there.
+pub fn timed(exchange: &Exchange) -> (Vec<Read>, (Option<Duration>, End)) {
+    let mut at = exchange.head.as_ref().map(|head| head.after).unwrap_or_default();
+    let mut reads = vec![];
+    for read in &exchange.reads {
+        at += read.after;
+        reads.push(Read { at: Some(at), stall: Duration::ZERO, bytes: read.bytes.clone() });
+    }
+    let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
+    let end = match ending {
+        Ending::Eof => End::Eof,
+        Ending::Reset => End::Reset("the connection was lost when this was recorded".to_owned()),
+        Ending::Timeout => End::Timeout("the answer stopped for too long when this was recorded".to_owned()),
+    };
+    (reads, (Some(at + after), end))
+}
