@@ -1,11 +1,16 @@
 //! One response of a provider, from bytes to events.
 
 pub(crate) mod anthropic;
+mod anthropic_block;
+mod anthropic_converse;
 pub(crate) mod cohere;
+mod field;
 pub(crate) mod gemini;
+mod gemini_partial;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod openai_responses_item;
 
 use crate::Api;
 use crate::decoder::Decoder;

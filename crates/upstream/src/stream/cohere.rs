@@ -1,13 +1,134 @@
-//! .
+//! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming): typed events, each with a delta
+//! of a message. The text of the plan before a call is reasoning. Citations are left out.
 
 use crate::decoder::Decoder;
-use crate::turn::Turn;
+use crate::failure::Failure;
+use crate::stream::field::Field;
+use crate::turn::{Turn, Usage};
+use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink};
 
-/// The rules of this API's stream.
+const API: &str = "cohere";
+
+/// The rules of this stream.
 #[derive(Debug, Default)]
-pub(crate) struct Cohere {}
+pub(crate) struct Cohere {
+    reasoning: Field,
+}
 
 impl Decoder for Cohere {
-    fn frame(&mut self, _name: Option<&str>, _data: Raw<'_>, _turn: &mut Turn, _out: &mut dyn Sink) {}
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = data.get_str("type");
+        let message = data.at(&["delta", "message"]);
+        match (kind.as_deref().or(name).unwrap_or_default(), message) {
+            ("message-start", _) => {
+                turn.id(data.get("id"));
+                turn.choice(0);
+            }
+            ("content-start" | "content-delta" | "tool-plan-delta", Some(message)) => self.message(message, turn, out),
+            ("tool-call-start" | "tool-call-delta", Some(message)) => {
+                let Some(call) = message.get("tool_calls") else { return };
+                // An object in every stream seen; the reference's schema would allow a list.
+                for call in call.items().chain(Some(call).filter(|c| c.is_object())) {
+                    self.call(data.get("index").and_then(Raw::i64), call, false, turn, out);
+                }
+            }
+            ("tool-call-end", _) => {
+                let index = data.get("index").and_then(Raw::i64);
+                turn.call(0, &ToolCallDelta { index, done: true, ..ToolCallDelta::default() }, None, out);
+            }
+            ("message-end", _) => {
+                if let Some(delta) = data.get("delta") {
+                    self.end(delta, turn, out);
+                }
+                turn.end_mark();
+            }
+            _ => {}
+        }
+    }
+
+    fn is_whole(&self, body: Raw<'_>) -> bool {
+        body.get("type").is_none() && body.get("message").is_some_and(Raw::is_object)
+    }
+
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.id(body.get("id"));
+        turn.choice(0);
+        if let Some(message) = body.get("message") {
+            self.message(message, turn, out);
+            for (position, call) in message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate() {
+                self.call(i64::try_from(position).ok(), call, true, turn, out);
+            }
+        }
+        self.end(body, turn, out);
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        self.reasoning.close(API, turn, out);
+    }
+}
+
+impl Cohere {
+    /// The plan and the content of a message or of a delta, where the content is one part or a list of parts.
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if let Some(plan) = message.get("tool_plan") {
+            self.reasoning.piece("tool_plan", plan, API, turn, out);
+        }
+        let Some(content) = message.get("content") else { return };
+        for part in content.items().chain(Some(content).filter(|c| !c.is_array())) {
+            if let Some(text) = part.get("thinking") {
+                self.reasoning.piece("thinking", text, API, turn, out);
+            }
+            if let Some(text) = part.get("text").or(Some(part)).filter(|t| t.is_str() && t.text() != "\"\"") {
+                self.reasoning.close(API, turn, out);
+                turn.text(0, text, out);
+            }
+        }
+    }
+
+    fn call(&mut self, index: Option<i64>, call: Raw<'_>, done: bool, turn: &mut Turn, out: &mut dyn Sink) {
+        self.reasoning.close(API, turn, out);
+        let function = call.get("function");
+        let delta = ToolCallDelta {
+            index,
+            tool_id: call.get_str("id"),
+            tool_name: function.and_then(|f| f.get_str("name")),
+            done,
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, function.and_then(|f| f.get("arguments")), out);
+    }
+
+    /// The end of a message: why, and the counts. Tokens are what the model saw; billed units are fewer.
+    fn end(&mut self, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.reasoning.close(API, turn, out);
+        if let Some(usage) = delta.get("usage") {
+            let n = |key: &str| {
+                Usage::count(usage, &["tokens", key]).or_else(|| Usage::count(usage, &["billed_units", key]))
+            };
+            let cached = Usage::count(usage, &["cached_tokens"]);
+            turn.usage(&Usage {
+                prompt: n("input_tokens"),
+                completion: n("output_tokens"),
+                cached,
+                ..Usage::default()
+            });
+        }
+        if let Some(error) = delta.get("error").filter(|e| e.is_str() || e.is_object()) {
+            let mut failure = Failure::of(error, None);
+            if let Some(code) = delta.get_str("error_type") {
+                failure.code = code.to_lowercase();
+            }
+            turn.error(&failure, out);
+        }
+        let word = delta.get_str("finish_reason").unwrap_or_default();
+        let reason = match word.as_ref() {
+            "MAX_TOKENS" => FinishReason::Length,
+            "TOOL_CALL" => FinishReason::ToolCalls,
+            "ERROR_TOXIC" => FinishReason::ContentFilter,
+            "ERROR" | "TIMEOUT" | "ERROR_LIMIT" => FinishReason::Error,
+            _ => FinishReason::Stop,
+        };
+        turn.finish_reason(0, reason, &word);
+    }
 }

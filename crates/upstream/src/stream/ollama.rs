@@ -1,13 +1,74 @@
-//! .
+//! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat completion"): one JSON object a line.
+//!
+//! A call comes whole in one line, its arguments an object, often without an id. The last line says `done`, why, and the counts;
+//! a response without streaming is that line alone.
 
 use crate::decoder::Decoder;
-use crate::turn::Turn;
+use crate::stream::field::Field;
+use crate::stream::openai_chat;
+use crate::turn::{Turn, Usage};
+use event::payload::ToolCallDelta;
 use event::{Raw, Sink};
+use std::borrow::Cow;
 
-/// The rules of this API's stream.
+const API: &str = "ollama";
+
+/// The rules of this stream.
 #[derive(Debug, Default)]
-pub(crate) struct Ollama {}
+pub(crate) struct Ollama {
+    thinking: Field,
+}
 
 impl Decoder for Ollama {
-    fn frame(&mut self, _name: Option<&str>, _data: Raw<'_>, _turn: &mut Turn, _out: &mut dyn Sink) {}
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.model(data.get("model"));
+        if let Some(message) = data.get("message") {
+            self.message(message, turn, out);
+        }
+        if let Some(text) = data.get("response").filter(|t| t.is_str()) {
+            self.text(text, turn, out);
+        }
+        if data.get("done").and_then(Raw::bool) == Some(true) {
+            let n = |key: &str| Usage::count(data, &[key]);
+            turn.usage(&Usage { prompt: n("prompt_eval_count"), completion: n("eval_count"), ..Usage::default() });
+            let word = data.get_str("done_reason").unwrap_or(Cow::Borrowed("stop"));
+            turn.finish_reason(0, openai_chat::reason(&word), &word);
+            turn.end_mark();
+        }
+    }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        self.thinking.close(API, turn, out);
+    }
+}
+
+impl Ollama {
+    fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.choice(0);
+        if let Some(text) = message.get("thinking") {
+            self.thinking.piece("thinking", text, API, turn, out);
+        }
+        if let Some(text) = message.get("content").filter(|t| t.is_str()) {
+            self.text(text, turn, out);
+        }
+        for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
+            self.thinking.close(API, turn, out);
+            let function = call.get("function").unwrap_or(call);
+            let delta = ToolCallDelta {
+                index: function.get("index").or_else(|| call.get("index")).and_then(Raw::i64),
+                tool_id: call.get_str("id"),
+                tool_name: function.get_str("name"),
+                done: true,
+                ..ToolCallDelta::default()
+            };
+            turn.call(0, &delta, function.get("arguments"), out);
+        }
+    }
+
+    fn text(&mut self, text: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if text.text() != "\"\"" {
+            self.thinking.close(API, turn, out);
+            turn.text(0, text, out);
+        }
+    }
 }
