@@ -1,13 +1,272 @@
-//! .
+//! Google's Gemini API: responses that are parts of one response, each with candidates made of parts.
+//!
+//! Source of the format: `GenerateContentResponse` in the Gemini API reference and, for `partialArgs`, in Vertex AI's. A whole response, an
+//! element of the JSON array and an event of the stream have the same shape. Clients of Cloud Code get each inside `{"response":…}`.
 
 use crate::decoder::Decoder;
-use crate::turn::Turn;
-use event::{Raw, Sink};
+use crate::failure::Failure;
+use crate::stream::gemini_partial::{PartialArguments, Placed};
+use crate::turn::{Turn, Usage};
+use event::payload::{FinishReason, ToolCallDelta};
+use event::{Object, Raw, Sink};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-/// The rules of this API's stream.
+/// The rules of Gemini's stream.
 #[derive(Debug, Default)]
-pub(crate) struct Gemini {}
+pub(crate) struct Gemini {
+    candidates: BTreeMap<u32, Candidate>,
+}
+
+#[derive(Debug, Default)]
+struct Candidate {
+    /// How many calls have begun; a call has no index of its own.
+    labels: i64,
+    /// The call whose arguments come in pieces.
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    label: i64,
+    id: Option<String>,
+    name: String,
+    /// What its first part wants back.
+    provider: Option<String>,
+    arguments: PartialArguments,
+}
 
 impl Decoder for Gemini {
-    fn frame(&mut self, _name: Option<&str>, _data: Raw<'_>, _turn: &mut Turn, _out: &mut dyn Sink) {}
+    fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let data = data.get("response").filter(|r| r.is_object()).unwrap_or(data);
+        turn.id(data.get("responseId"));
+        turn.model(data.get("modelVersion"));
+        for candidate in data.get("candidates").into_iter().flat_map(Raw::items) {
+            let choice = candidate.get("index").and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
+            turn.choice(choice);
+            for part in candidate.at(&["content", "parts"]).into_iter().flat_map(Raw::items) {
+                self.part(choice, part, turn, out);
+            }
+            for key in ["groundingMetadata", "urlContextMetadata"] {
+                if let Some(found) = candidate.get(key).filter(|f| f.entries().next().is_some()) {
+                    turn.server_item(choice, key, found, out);
+                }
+            }
+            if let Some(reason) = candidate.get("finishReason") {
+                self.finish_reason(choice, reason, candidate.get("finishMessage"), turn, out);
+            }
+        }
+        if let Some(reason) = data.at(&["promptFeedback", "blockReason"]) {
+            let word = word(reason);
+            turn.warning(0, "prompt_blocked", &format!("the provider blocked the prompt: {word}"), None, out);
+            turn.finish_reason(0, FinishReason::ContentFilter, &word);
+        }
+        if let Some(usage) = data.get("usageMetadata") {
+            let count = |key| Usage::count(usage, &[key]);
+            let reasoning = count("thoughtsTokenCount");
+            let answer = count("candidatesTokenCount");
+            turn.usage(&Usage {
+                prompt: count("promptTokenCount"),
+                completion: answer.map(|n| n + reasoning.unwrap_or_default()).or(reasoning),
+                total: count("totalTokenCount"),
+                reasoning,
+                cached: count("cachedContentTokenCount"),
+            });
+        }
+    }
+}
+
+impl Gemini {
+    fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let provider = part.get_str("thoughtSignature").map(|s| provider("thoughtSignature", &event::quoted(&s)));
+        if let Some(call) = part.get("functionCall") {
+            return self.call(choice, call, provider.as_deref(), turn, out);
+        }
+        if let Some(text) = part.get("text") {
+            if part.get("thought").and_then(Raw::bool) == Some(true) {
+                turn.thinking(choice, text, out);
+            } else {
+                turn.text(choice, text, out);
+            }
+            turn.thinking_plain(choice, "", provider.as_deref(), out);
+            return;
+        }
+        let member =
+            part.entries().find(|(key, _)| !matches!(key.as_ref(), "thought" | "thoughtSignature" | "partMetadata"));
+        let Some((kind, _)) = member else { return turn.thinking_plain(choice, "", provider.as_deref(), out) };
+        turn.server_item(choice, &kind, part, out);
+        if matches!(kind.as_ref(), "executableCode" | "codeExecutionResult" | "toolCall" | "toolResponse") {
+            let mut json = Vec::new();
+            event::minify(&mut json, part.text());
+            let data = self::provider("part", &String::from_utf8_lossy(&json));
+            turn.thinking_plain(choice, "", Some(&data), out);
+        }
+    }
+
+    /// A `functionCall`: a whole call, or the beginning, a piece or the end of one.
+    fn call(&mut self, choice: u32, call: Raw<'_>, provider: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+        let candidate = self.candidates.entry(choice).or_default();
+        let id = call.get_str("id").filter(|id| !id.is_empty());
+        let name = call.get_str("name").filter(|name| !name.is_empty());
+        let pieces = call.get("partialArgs").filter(|p| p.is_array());
+        let goes_on = call.get("willContinue").and_then(Raw::bool) == Some(true);
+        let args = call.get("args").filter(|a| a.is_object());
+        let same = candidate.open.as_ref().is_some_and(|open| match (&id, &name) {
+            (Some(id), _) if open.id.is_some() => open.id.as_deref() == Some(id),
+            (_, Some(_)) => false,
+            _ => true,
+        });
+        if !same {
+            candidate.close(choice, None, turn, out);
+            let Some(name) = name.as_deref().or(pieces.map(|_| "")) else {
+                // An empty part after a call that its last piece has closed already.
+                return;
+            };
+            let label = candidate.labels;
+            candidate.labels += 1;
+            let delta = ToolCallDelta {
+                index: Some(label),
+                tool_id: id.clone(),
+                tool_name: Some(Cow::Borrowed(name)),
+                provider,
+                ..ToolCallDelta::default()
+            };
+            if pieces.is_none() && !goes_on {
+                return turn.call(choice, &ToolCallDelta { done: true, ..delta }, args, out);
+            }
+            turn.call(choice, &delta, None, out);
+            let id = id.map(Cow::into_owned);
+            let (name, provider) = (name.to_owned(), provider.map(str::to_owned));
+            candidate.open = Some(Open { label, id, name, provider, arguments: PartialArguments::default() });
+        }
+        let provider = provider.filter(|_| same);
+        for (key, value) in args.into_iter().flat_map(Raw::entries).filter(|_| pieces.is_none()) {
+            candidate.placed(choice, |arguments| arguments.member(&key, value), value, turn, out);
+        }
+        for piece in pieces.into_iter().flat_map(Raw::items) {
+            candidate.placed(choice, |arguments| arguments.push(piece), piece, turn, out);
+        }
+        if !goes_on {
+            candidate.close(choice, provider, turn, out);
+        } else if let (Some(open), true) = (&candidate.open, provider.is_some()) {
+            turn.call(
+                choice,
+                &ToolCallDelta { index: Some(open.label), provider, ..ToolCallDelta::default() },
+                None,
+                out,
+            );
+        }
+    }
+
+    /// Why a candidate ended: a name, or the number that some client libraries write for it.
+    fn finish_reason(
+        &mut self,
+        choice: u32,
+        reason: Raw<'_>,
+        said: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let word = word(reason);
+        let said = said.and_then(Raw::str).unwrap_or_default();
+        let reason = match word.as_ref() {
+            "" | "0" | "FINISH_REASON_UNSPECIFIED" => return,
+            "STOP" | "1" => FinishReason::Stop,
+            "MAX_TOKENS" | "2" => FinishReason::Length,
+            "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" => FinishReason::ContentFilter,
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "MISSING_THOUGHT_SIGNATURE" => {
+                let message = if said.is_empty() { "the provider could not read what the model wrote" } else { &said };
+                // The model may write it well the next time; what the request lacks stays lacking.
+                let failure = Failure::new(&word.to_ascii_lowercase(), message, word.starts_with("MALFORMED"));
+                turn.error(&failure, out);
+                FinishReason::Error
+            }
+            // The answer was dropped for another reason (`UNEXPECTED_TOOL_CALL`, `LANGUAGE`, `OTHER`, …): what came is not whole.
+            _ => {
+                let message =
+                    format!("the provider dropped the answer: {}", if said.is_empty() { &word } else { &said });
+                turn.warning(choice, "abnormal_finish", &message, None, out);
+                FinishReason::ContentFilter
+            }
+        };
+        if reason.is_whole()
+            && let Some(candidate) = self.candidates.get_mut(&choice)
+        {
+            candidate.close(choice, None, turn, out);
+        }
+        turn.finish_reason(choice, reason, &word);
+    }
+}
+
+impl Candidate {
+    /// Puts one piece into the open call, and writes what that gives.
+    fn placed(
+        &mut self,
+        choice: u32,
+        place: impl FnOnce(&mut PartialArguments) -> Placed,
+        piece: Raw<'_>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let Some(open) = &mut self.open else { return };
+        match place(&mut open.arguments) {
+            Placed::Fragment(text) => {
+                let arguments = Some(Cow::Owned(text));
+                turn.call(
+                    choice,
+                    &ToolCallDelta { index: Some(open.label), arguments, ..ToolCallDelta::default() },
+                    None,
+                    out,
+                );
+            }
+            Placed::Held => {}
+            Placed::Restart => {
+                // The pieces came out of order: the call begins again, and its arguments follow at its end.
+                turn.retract(choice, Some(open.label), None, "arguments_reordered", out);
+                open.label = self.labels;
+                self.labels += 1;
+                let delta = ToolCallDelta {
+                    index: Some(open.label),
+                    tool_id: open.id.as_deref().map(Cow::Borrowed),
+                    tool_name: Some(Cow::Borrowed(&open.name)),
+                    provider: open.provider.as_deref(),
+                    ..ToolCallDelta::default()
+                };
+                turn.call(choice, &delta, None, out);
+            }
+            Placed::Unreadable => {
+                let message = "a piece of a call's arguments has a path that cannot be read: it is left out";
+                turn.warning(choice, "bad_json_path", message, Some(piece.text()), out);
+            }
+        }
+    }
+
+    /// Closes the call whose arguments come in pieces, if one is open.
+    fn close(&mut self, choice: u32, provider: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+        let Some(mut open) = self.open.take() else { return };
+        let delta = ToolCallDelta {
+            index: Some(open.label),
+            arguments: Some(Cow::Owned(open.arguments.close())),
+            done: true,
+            provider,
+            ..ToolCallDelta::default()
+        };
+        turn.call(choice, &delta, None, out);
+    }
+}
+
+/// What must go back with the next request, under this API's name.
+fn provider(key: &str, json: &str) -> String {
+    let mut text = Vec::new();
+    let mut o = Object::open(&mut text);
+    o.object("gemini", |o| {
+        o.raw(key, json);
+    });
+    o.close();
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The name or the number of a value of an enumeration.
+fn word(value: Raw<'_>) -> Cow<'_, str> {
+    value.str().unwrap_or(Cow::Borrowed(value.text()))
 }

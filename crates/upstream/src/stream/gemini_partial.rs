@@ -184,7 +184,9 @@ impl PartialArguments {
             };
         }
         match (at, value.str()) {
-            (Value::String(text), Some(more)) if *last == steps || self.unfinished.iter().any(|p| p == steps) => text.push_str(&more),
+            (Value::String(text), Some(more)) if *last == steps || self.unfinished.iter().any(|p| p == steps) => {
+                text.push_str(&more)
+            }
             (at, _) => *at = serde_json::from_str(value.text()).unwrap_or(Value::Null),
         }
         *last = steps.to_vec();
@@ -264,7 +266,10 @@ fn quoted_step(text: &str, quote: char) -> Option<(Step, &str)> {
     let end = end?;
     let name = if text[..end].contains('\\') {
         // The escapes are JSON's, but for the quote.
-        let json = format!("\"{}\"", text[..end].replace("\\'", "'").replace(if quote == '\'' { "\"" } else { "\u{0}" }, "\\\""));
+        let json = format!(
+            "\"{}\"",
+            text[..end].replace("\\'", "'").replace(if quote == '\'' { "\"" } else { "\u{0}" }, "\\\"")
+        );
         Raw::parse(&json).ok()?.str()?.into_owned()
     } else {
         text[..end].to_owned()
@@ -332,6 +337,9 @@ mod tests {
             assert_eq!(run(&[&format!(r#"{{"jsonPath":"{path}","numberValue":1}}"#)]), ["?", ""], "{path}");
         }
         assert_eq!(run(&[r#"{"jsonPath":"a.b","numberValue":1}"#]).concat(), r#"{"a":{"b":1}}"#);
-        assert_eq!(run(&[r#"{"jsonPath":"$.a","numberValue":1}"#, r#"{"jsonPath":"$.a.b","numberValue":2}"#]), [r#"{"a":1"#, "!", r#"{"a":{"b":2}}"#]);
+        assert_eq!(
+            run(&[r#"{"jsonPath":"$.a","numberValue":1}"#, r#"{"jsonPath":"$.a.b","numberValue":2}"#]),
+            [r#"{"a":1"#, "!", r#"{"a":{"b":2}}"#]
+        );
     }
 }

@@ -1,13 +1,326 @@
-//! .
+//! OpenAI's Responses API: output items that are added, grow and are done.
+//!
+//! Source of the format: OpenAI's "Streaming events" of the Responses reference. Others speak it with differences: llama.cpp leaves out
+//! `output_index` and `arguments.done`, gateways change item ids from event to event or send an empty `output` at the end, xAI runs
+//! searches itself as `custom_tool_call`.
 
 use crate::decoder::Decoder;
-use crate::turn::Turn;
+use crate::failure::Failure;
+use crate::stream::openai_responses_item::{Item, Kind};
+use crate::turn::{Turn, Usage};
+use event::payload::FinishReason;
 use event::{Raw, Sink};
+use std::collections::{HashMap, HashSet};
 
-/// The rules of this API's stream.
+/// The rules of the Responses stream.
 #[derive(Debug, Default)]
-pub(crate) struct OpenaiResponses {}
+pub(crate) struct OpenaiResponses {
+    items: Vec<Item>,
+    by_id: HashMap<String, usize>,
+    by_output: HashMap<i64, usize>,
+    /// The custom tools of the request, where the response repeats them.
+    custom: Option<HashSet<String>>,
+    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
+    labels: i64,
+}
 
 impl Decoder for OpenaiResponses {
-    fn frame(&mut self, _name: Option<&str>, _data: Raw<'_>, _turn: &mut Turn, _out: &mut dyn Sink) {}
+    fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = data.get_str("type");
+        let Some(event) = kind.as_deref().or(name).and_then(|k| k.strip_prefix("response.")) else {
+            return if self.is_whole(data) {
+                self.whole(data, turn, out)
+            };
+        };
+        match event {
+            "output_text.delta" => {
+                let at = self.locate(data, Kind::Message);
+                self.items[at].spoken = true;
+                if let Some(text) = data.get("delta") {
+                    turn.text(0, text, out);
+                }
+            }
+            "function_call_arguments.delta" => {
+                let at = self.locate(data, Kind::Function);
+                if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
+                    self.items[at].piece(piece, turn, out);
+                }
+            }
+            "custom_tool_call_input.delta" => {
+                let at = self.locate(data, Kind::Custom);
+                if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
+                    self.items[at].piece(piece, turn, out);
+                }
+            }
+            "function_call_arguments.done" | "custom_tool_call_input.done" => {
+                let custom = event.starts_with("custom");
+                let at = self.locate(data, if custom { Kind::Custom } else { Kind::Function });
+                let all = data.get(if custom { "input" } else { "arguments" });
+                // xAI and others repeat the name here; a call that was never added has no other.
+                self.items[at].identify(None, data.get("name"), turn, out);
+                self.finish_call(at, all, turn, out);
+            }
+            "reasoning_summary_text.delta" | "reasoning_text.delta" => {
+                let at = self.locate(data, Kind::Reasoning);
+                self.items[at].spoken = true;
+                if let Some(text) = data.get("delta") {
+                    turn.thinking(0, text, out);
+                }
+            }
+            "reasoning_summary_part.added" if data.get("summary_index").and_then(Raw::i64).is_some_and(|n| n > 0) => {
+                turn.thinking_plain(0, "\n\n", None, out);
+            }
+            "refusal.done" => {
+                let at = self.locate(data, Kind::Message);
+                self.refuse(at, data.get("refusal"), turn, out);
+            }
+            "output_item.added" => {
+                if let Some(item) = data.get("item") {
+                    self.added(data, item, turn, out);
+                }
+            }
+            "output_item.done" => {
+                if let Some(item) = data.get("item") {
+                    let output = data.get("output_index").and_then(Raw::i64);
+                    self.item(output, item, turn, out);
+                }
+            }
+            "created" | "in_progress" | "queued" => self.created(event, data.get("response").unwrap_or(data), turn),
+            "completed" | "incomplete" | "failed" | "cancelled" | "done" => {
+                self.completed(data.get("response").unwrap_or(data), event, turn, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn is_whole(&self, body: Raw<'_>) -> bool {
+        body.get_str("object").is_some_and(|o| o == "response") || body.get("output").is_some_and(Raw::is_array)
+    }
+
+    fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.created("created", body, turn);
+        self.completed(body, "", turn, out);
+    }
+}
+
+impl OpenaiResponses {
+    fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut Turn) {
+        turn.choice(0);
+        turn.id(response.get("id"));
+        turn.model(response.get("model"));
+        if event == "created" {
+            // A second response of the same stream counts its items from 0 again.
+            self.by_output.clear();
+        }
+        if let Some(tools) = response.get("tools") {
+            let custom = tools.items().filter(|t| t.get_str("type").is_some_and(|t| t == "custom"));
+            let names = custom.filter_map(|t| Some(t.get_str("name")?.into_owned()));
+            self.custom = Some(names.collect());
+        }
+    }
+
+    /// The item that an event is about: by its id, else by its place, else the latest of this kind that is open, else a new one.
+    /// The id goes first because some leave out the place; the place goes second because some change the id.
+    fn locate(&mut self, event: Raw<'_>, kind: Kind) -> usize {
+        let output = event.get("output_index").and_then(Raw::i64);
+        let id = event.get_str("item_id");
+        if let Some(at) = id.as_deref().and_then(|id| self.by_id.get(id)).or_else(|| self.by_output.get(&output?)) {
+            return *at;
+        }
+        if id.is_none() && output.is_none() {
+            let open = self.items.iter().rposition(|item| item.kind == kind && !item.done);
+            if let Some(at) = open {
+                return at;
+            }
+        }
+        self.insert(kind, id.as_deref(), output)
+    }
+
+    fn insert(&mut self, kind: Kind, id: Option<&str>, output: Option<i64>) -> usize {
+        let at = self.items.len();
+        self.items.push(Item::new(kind, self.labels));
+        self.labels += i64::from(self.items[at].is_call());
+        self.bind(at, id, output);
+        at
+    }
+
+    fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
+        if let Some(id) = id.filter(|id| !id.is_empty()) {
+            self.by_id.insert(id.to_owned(), at);
+        }
+        if let Some(output) = output {
+            self.by_output.insert(output, at);
+        }
+    }
+
+    fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = self.kind(item);
+        let output = event.get("output_index").and_then(Raw::i64);
+        let id = item.get_str("id");
+        // Pieces may have come before it.
+        let known = id.as_deref().and_then(|id| self.by_id.get(id)).copied().filter(|at| self.items[*at].kind == kind);
+        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
+        self.bind(at, id.as_deref(), output);
+        if self.items[at].is_call() {
+            self.items[at].identify(item.get_str("call_id"), item.get("name"), turn, out);
+            self.items[at].start = item.get(kind.member()).map(argument_text).unwrap_or_default();
+        }
+    }
+
+    /// What an item is to us. A custom call that the request's tools do not know is the provider's own.
+    fn kind(&self, item: Raw<'_>) -> Kind {
+        match item.get_str("type").as_deref() {
+            Some("message") => Kind::Message,
+            Some("reasoning") => Kind::Reasoning,
+            Some("function_call") => Kind::Function,
+            Some("custom_tool_call") => {
+                let name = item.get_str("name").unwrap_or_default();
+                let ours = match &self.custom {
+                    Some(names) => names.contains(name.as_ref()),
+                    None => !item.get_str("call_id").is_some_and(|id| id.starts_with("xs_call")),
+                };
+                if ours { Kind::Custom } else { Kind::Server }
+            }
+            _ => Kind::Server,
+        }
+    }
+
+    /// A whole item, at its end or in the list at the end of the response. What is known of it already is not said again.
+    fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let kind = self.kind(item);
+        let id = item.get_str("id");
+        let call_id = item.get_str("call_id").filter(|_| kind.is_call());
+        let same = |at: &usize| self.items[*at].kind == kind;
+        let known = id
+            .as_deref()
+            .and_then(|id| self.by_id.get(id).copied())
+            .filter(same)
+            .or_else(|| output.and_then(|o| self.by_output.get(&o).copied()).filter(same))
+            .or_else(|| {
+                let call_id = call_id.as_deref()?;
+                self.items.iter().position(|i| i.is_call() && i.call_id == call_id)
+            });
+        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
+        self.bind(at, id.as_deref(), output);
+        if kind.is_call() {
+            self.items[at].identify(call_id, item.get("name"), turn, out);
+            if item.get_str("status").is_none_or(|s| s != "incomplete") {
+                self.finish_call(at, item.get(kind.member()), turn, out);
+            } else {
+                self.items[at].catch_up(item.get(kind.member()), turn, out);
+            }
+            return;
+        }
+        if std::mem::replace(&mut self.items[at].done, true) {
+            return;
+        }
+        match kind {
+            Kind::Message => self.said(at, item, turn, out),
+            Kind::Reasoning => self.thought(at, item, turn, out),
+            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
+        }
+    }
+
+    fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        if self.items[at].is_call() {
+            let fresh = self.items[at].finish(all, self.labels, turn, out);
+            self.labels += i64::from(fresh);
+        }
+    }
+
+    /// The text of a message, if no piece of it came, and its refusal.
+    fn said(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        for part in item.get("content").into_iter().flat_map(Raw::items) {
+            if let Some(refusal) = part.get("refusal") {
+                self.refuse(at, Some(refusal), turn, out);
+            } else if let (false, Some(text)) = (self.items[at].spoken, part.get("text")) {
+                turn.text(0, text, out);
+            }
+        }
+    }
+
+    /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
+    fn thought(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let parts = |key| item.get(key).into_iter().flat_map(Raw::items).filter_map(|p| p.get("text"));
+        if !self.items[at].spoken {
+            let mut texts = parts("summary").chain(parts("content"));
+            if let Some(first) = texts.next() {
+                turn.thinking(0, first, out);
+            }
+            for text in texts {
+                turn.thinking_plain(0, "\n\n", None, out);
+                turn.thinking(0, text, out);
+            }
+        }
+        // Without either the provider could only look it up by its id, and the request asks it not to store anything.
+        if item.get_str("encrypted_content").is_some_and(|c| !c.is_empty()) || parts("content").next().is_some() {
+            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
+            event::minify(&mut provider, item.text());
+            provider.extend_from_slice(b"}}");
+            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)), out);
+        }
+    }
+
+    /// A refusal is no answer: it is said in a `warning`, and the end says `content_filter`.
+    fn refuse(&mut self, at: usize, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.items[at].refused, true) {
+            let text = text.and_then(Raw::str).unwrap_or_default();
+            turn.warning(0, "refusal", &format!("the model refused to answer: {text}"), Some(&text), out);
+            turn.finish_reason(0, FinishReason::ContentFilter, "refusal");
+        }
+    }
+
+    /// The response ended. Its `output` is often empty; where it is not, it says what no event said.
+    fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut Turn, out: &mut dyn Sink) {
+        turn.choice(0);
+        turn.id(response.get("id"));
+        turn.model(response.get("model"));
+        for (output, item) in (0..).zip(response.get("output").into_iter().flat_map(Raw::items)) {
+            self.item(Some(output), item, turn, out);
+        }
+        let count = |path: &[&str]| Usage::count(response, path);
+        turn.usage(&Usage {
+            prompt: count(&["usage", "input_tokens"]),
+            completion: count(&["usage", "output_tokens"]),
+            total: count(&["usage", "total_tokens"]),
+            reasoning: count(&["usage", "output_tokens_details", "reasoning_tokens"]),
+            cached: count(&["usage", "input_tokens_details", "cached_tokens"]),
+        });
+        let status = response.get_str("status");
+        match status.as_deref().unwrap_or(event) {
+            "failed" => {
+                let failure = match response.get("error") {
+                    Some(error) => Failure::of(error, None),
+                    None => Failure::new("response_failed", "the provider says that the response failed", true),
+                };
+                turn.error(&failure, out);
+                turn.finish_reason(0, FinishReason::Error, "failed");
+            }
+            "cancelled" => {
+                turn.error(&Failure::new("response_cancelled", "the provider cancelled the response", true), out);
+                turn.finish_reason(0, FinishReason::Error, "cancelled");
+            }
+            "incomplete" => {
+                let word =
+                    response.at(&["incomplete_details", "reason"]).and_then(Raw::str).unwrap_or("incomplete".into());
+                let reason = if word == "content_filter" { FinishReason::ContentFilter } else { FinishReason::Length };
+                turn.finish_reason(0, reason, &word);
+            }
+            // A response in the background has not ended.
+            "queued" | "in_progress" if event.is_empty() => {}
+            word => turn.finish_reason(0, FinishReason::Stop, word),
+        }
+    }
+}
+
+/// Arguments as text: a string's, or an object's own JSON.
+pub(super) fn argument_text(value: Raw<'_>) -> String {
+    match value.str() {
+        Some(text) => text.into_owned(),
+        None => {
+            let mut text = Vec::new();
+            event::minify(&mut text, value.text());
+            String::from_utf8_lossy(&text).into_owned()
+        }
+    }
 }

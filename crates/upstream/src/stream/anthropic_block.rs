@@ -1,0 +1,107 @@
+//! What a content block of an Anthropic message has so far.
+
+use event::Raw;
+use serde_json::Value;
+
+/// A block by its kind.
+#[derive(Debug)]
+pub(super) enum Block {
+    Text,
+    Thinking {
+        signature: String,
+    },
+    Tool(Tool),
+    /// Run by the provider, or of a kind that is not known.
+    Server(Item),
+    /// Closed, with nothing that could follow.
+    Ended,
+}
+
+impl Block {
+    pub(super) fn server(start: Raw<'_>) -> Block {
+        Block::Server(Item { block: serde_json::from_str(start.text()).unwrap_or_default(), input: String::new() })
+    }
+}
+
+/// A call of the client's.
+#[derive(Debug)]
+pub(super) struct Tool {
+    /// The input that came whole with the start; it counts only when no piece follows.
+    start: Option<String>,
+    scanner: json::Scanner,
+    pieces: bool,
+    pub(super) done: bool,
+}
+
+impl Tool {
+    pub(super) fn new(input: Option<Raw<'_>>) -> Tool {
+        let start = input.filter(|i| i.is_object() && i.entries().next().is_some()).map(|i| {
+            let mut text = Vec::new();
+            event::minify(&mut text, i.text());
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        Tool { start, scanner: json::Scanner::default(), pieces: false, done: false }
+    }
+
+    /// Notes a piece of the input.
+    pub(super) fn push(&mut self, piece: Raw<'_>) {
+        if let Some(text) = piece.str() {
+            self.pieces |= !text.is_empty();
+            self.scanner.push(&text);
+        }
+    }
+
+    /// Whether the input is whole, so that nothing of it can follow.
+    pub(super) fn is_balanced(&self) -> bool {
+        self.scanner.is_balanced() || (self.start.is_some() && !self.pieces)
+    }
+
+    /// The input that is still to be written when the block closes.
+    pub(super) fn input(&mut self) -> Option<String> {
+        self.start.take().filter(|_| !self.pieces)
+    }
+}
+
+/// A block that passes as a `server_item`: its start, and what its pieces add to it.
+#[derive(Debug, Default)]
+pub(super) struct Item {
+    block: Value,
+    input: String,
+}
+
+impl Item {
+    /// Adds a piece: input is collected, text is appended to the member of its name, anything else is set.
+    pub(super) fn push(&mut self, kind: &str, delta: Raw<'_>) {
+        if kind == "input_json_delta" {
+            if let Some(piece) = delta.get("partial_json") {
+                piece.append_str(&mut self.input);
+            }
+            return;
+        }
+        let Value::Object(members) = &mut self.block else { return };
+        for (key, value) in delta.entries().filter(|(key, _)| key != "type") {
+            let value: Value = serde_json::from_str(value.text()).unwrap_or_default();
+            match (members.get_mut(key.as_ref()), value) {
+                (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+                (_, value) => {
+                    members.insert(key.into_owned(), value);
+                }
+            }
+        }
+    }
+
+    /// Its `type`.
+    pub(super) fn kind(&self) -> &str {
+        self.block.get("type").and_then(Value::as_str).unwrap_or("unknown")
+    }
+
+    /// The whole block. Input that is no JSON stays text.
+    pub(super) fn json(&self) -> String {
+        let mut block = self.block.clone();
+        if let (Value::Object(members), false) = (&mut block, self.input.is_empty()) {
+            let input = serde_json::from_str(&self.input).unwrap_or_else(|_| Value::String(self.input.clone()));
+            members.insert("input".to_owned(), input);
+        }
+        block.to_string()
+    }
+}

@@ -1,0 +1,185 @@
+//! One output item of a Responses stream, and how a call's text is written once although it is said up to four times.
+
+use super::openai_responses::argument_text;
+use crate::turn::Turn;
+use event::payload::ToolCallDelta;
+use event::{Raw, Sink, Surrogates, quoted};
+use std::borrow::Cow;
+
+/// What an item is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Message,
+    Reasoning,
+    Function,
+    /// A call whose input is text and no JSON.
+    Custom,
+    /// Run by the provider.
+    Server,
+}
+
+impl Kind {
+    pub(super) fn is_call(self) -> bool {
+        matches!(self, Kind::Function | Kind::Custom)
+    }
+
+    /// The member of a call's item that holds what it is called with.
+    pub(super) fn member(self) -> &'static str {
+        if self == Kind::Custom { "input" } else { "arguments" }
+    }
+}
+
+/// One item, from its first event on.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) kind: Kind,
+    /// The index that its deltas carry.
+    label: i64,
+    pub(super) call_id: String,
+    name: String,
+    /// What a call's item held when it was added; it counts when nothing else says it.
+    pub(super) start: String,
+    /// What was written so far of a call that is open.
+    sent: String,
+    half: Surrogates,
+    /// A piece of its text came.
+    pub(super) spoken: bool,
+    pub(super) refused: bool,
+    pub(super) done: bool,
+}
+
+/// What goes before and after the text of a custom tool's input, so that its arguments are an object.
+const OPEN: &str = "{\"input\":\"";
+const CLOSE: &str = "\"}";
+
+impl Item {
+    pub(super) fn new(kind: Kind, label: i64) -> Item {
+        Item {
+            kind,
+            label,
+            call_id: String::new(),
+            name: String::new(),
+            start: String::new(),
+            sent: String::new(),
+            half: Surrogates::default(),
+            spoken: false,
+            refused: false,
+            done: false,
+        }
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        self.kind.is_call()
+    }
+
+    /// Says a call's id and name, each once.
+    pub(super) fn identify(
+        &mut self,
+        call_id: Option<Cow<'_, str>>,
+        name: Option<Raw<'_>>,
+        turn: &mut Turn,
+        out: &mut dyn Sink,
+    ) {
+        let call_id = call_id.filter(|id| self.call_id.is_empty() && !id.is_empty());
+        let name = name.and_then(Raw::str).filter(|n| self.name.is_empty() && !n.is_empty());
+        if !self.is_call() || (call_id.is_none() && name.is_none()) {
+            return;
+        }
+        self.introduce(call_id.as_deref(), name.as_deref(), turn, out);
+        if let Some(id) = call_id {
+            self.call_id = id.into_owned();
+        }
+        if let Some(name) = name {
+            self.name = name.into_owned();
+        }
+    }
+
+    fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+        let custom = name.is_some() && self.kind == Kind::Custom;
+        let delta = ToolCallDelta {
+            index: Some(self.label),
+            tool_id: id.map(Cow::Borrowed),
+            tool_name: name.map(Cow::Borrowed),
+            provider: custom.then_some(r#"{"openai-responses":{"custom":true}}"#),
+            ..ToolCallDelta::default()
+        };
+        turn.call(0, &delta, None, out);
+    }
+
+    /// The next piece of a call's text.
+    pub(super) fn piece(&mut self, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if self.done {
+            return;
+        }
+        let mut text = String::new();
+        self.half.push(piece, &mut text);
+        self.write(&text, turn, out);
+    }
+
+    /// Writes what `all` has beyond what was written, as far as the two agree.
+    pub(super) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        let all = all.map(argument_text).unwrap_or_default();
+        if let (false, Some(rest)) = (self.done, all.strip_prefix(self.sent.as_str())) {
+            let rest = rest.to_owned();
+            self.write(&rest, turn, out);
+        }
+    }
+
+    /// The call's block is closed, and `all` is its whole text, which counts whatever the pieces said. Where they said something
+    /// else the call begins again under the label `fresh`; gives whether it did.
+    pub(super) fn finish(&mut self, all: Option<Raw<'_>>, fresh: i64, turn: &mut Turn, out: &mut dyn Sink) -> bool {
+        if self.done {
+            return false;
+        }
+        let mut all = all.map(argument_text).unwrap_or_default();
+        if all.is_empty() {
+            all = if self.sent.is_empty() { std::mem::take(&mut self.start) } else { self.sent.clone() };
+        }
+        let replaced = !all.starts_with(&self.sent) && !self.same(&all);
+        if replaced {
+            let message = "the pieces of a call are not what its end says: the end counts";
+            turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
+            turn.retract(0, Some(self.label), None, "arguments_replaced", out);
+            self.label = fresh;
+            self.sent.clear();
+            self.introduce(Some(&self.call_id), Some(&self.name), turn, out);
+        }
+        if let Some(rest) = all.strip_prefix(self.sent.as_str()) {
+            let rest = rest.to_owned();
+            self.write(&rest, turn, out);
+        }
+        let closing = match (self.kind, self.sent.is_empty()) {
+            (Kind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
+            (Kind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
+            _ => None,
+        };
+        let delta =
+            ToolCallDelta { index: Some(self.label), arguments: closing, done: true, ..ToolCallDelta::default() };
+        turn.call(0, &delta, None, out);
+        self.done = true;
+        self.sent = String::new();
+        replaced
+    }
+
+    /// Whether `all` says what was written, though perhaps with other white space.
+    fn same(&self, all: &str) -> bool {
+        let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+        self.kind == Kind::Function && value(&self.sent).is_some_and(|v| value(all) == Some(v))
+    }
+
+    fn write(&mut self, text: &str, turn: &mut Turn, out: &mut dyn Sink) {
+        if text.is_empty() {
+            return;
+        }
+        let arguments = if self.kind == Kind::Custom {
+            let escaped = quoted(text);
+            let escaped = &escaped[1..escaped.len() - 1];
+            Cow::Owned(if self.sent.is_empty() { format!("{OPEN}{escaped}") } else { escaped.to_owned() })
+        } else {
+            Cow::Borrowed(text)
+        };
+        self.sent.push_str(text);
+        let delta = ToolCallDelta { index: Some(self.label), arguments: Some(arguments), ..ToolCallDelta::default() };
+        turn.call(0, &delta, None, out);
+    }
+}
