@@ -64,9 +64,7 @@ pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
             (Piece::Open, _) => return false,
             (Piece::Mark, bracket @ ("{" | "[")) => open.push(bracket),
             (Piece::Mark, "]") => {
-                if open.last() == Some(&"[") {
-                    open.pop();
-                }
+                open.pop_if(|b| *b == "[");
             }
             (Piece::Mark, "}") => {
                 while open.pop_if(|b| *b == "[").is_some() {}

@@ -4,14 +4,23 @@
 //! lists every edit. Nothing opens a file or a connection.
 
 mod check;
+mod cost;
 mod edits;
 mod first;
 mod lex;
+mod misfit;
+mod partial;
 mod repair;
 mod scanner;
+mod schema;
+mod tools;
 
 pub use check::{Checked, JsonError, Shape, check};
 pub use edits::{Repair, apply};
 pub use first::first_value;
+pub use misfit::{Misfit, Violation};
+pub use partial::best_reading;
 pub use repair::{Repaired, repair};
 pub use scanner::Scanner;
+pub use schema::{Schema, SchemaError};
+pub use tools::{Tools, ToolsError, Unfit};
