@@ -3,6 +3,9 @@
 use crate::calls::{Call, State};
 use anstyle::{AnsiColor, Style};
 
+/// The sign of a call that went well.
+pub(crate) const DONE: &str = "✓";
+
 /// The sign before a call's name, its colour, and what stands at the other end of the line.
 pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String) {
     let style = |colour: AnsiColor| colour.on_default();
@@ -13,7 +16,7 @@ pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String
         State::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
         State::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
         State::Over(status) => match status.as_str() {
-            "success" | "answered" => ("✓", style(AnsiColor::Green), String::new()),
+            "success" | "answered" => (DONE, style(AnsiColor::Green), String::new()),
             "pending" => ("?", style(AnsiColor::Yellow), "waits for approval".to_owned()),
             "cancelled" => ("–", style(AnsiColor::Yellow), status.clone()),
             _ => ("✗", style(AnsiColor::Red), status.replace('_', " ")),

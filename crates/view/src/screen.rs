@@ -172,7 +172,7 @@ impl Screen {
         }
         // An absolute column: whatever the terminal makes of emoji on the way, the signs of all cards stand in one line.
         let _ = write!(out, "\x1b[{}G", limit - columns(&status) + 1);
-        let style = if status == "done" || call.duration_ms.is_some() { Style::new().dimmed() } else { style };
+        let style = if sign == card::DONE { Style::new().dimmed() } else { style };
         self.paint(out, style, &status);
         let told = one_line(call.told(), limit - 4);
         if told.is_empty() {
