@@ -313,6 +313,7 @@ impl Accumulate {
             out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
         }
         call.told = Told::Retracted;
+        choice.calls.forget(i);
     }
 }
 

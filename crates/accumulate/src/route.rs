@@ -224,6 +224,14 @@ impl Calls {
         self.by_id.get(id).map(|at| *at as usize)
     }
 
+    /// Frees the id and the indexes of a call that was taken back, so that it can begin again under the same id.
+    pub fn forget(&mut self, at: usize) {
+        let at = at as u32;
+        self.by_id.retain(|_, holder| *holder != at);
+        self.by_far_index.retain(|_, holder| *holder != at);
+        self.by_index.iter_mut().filter(|holder| **holder == at).for_each(|holder| *holder = FREE);
+    }
+
     /// A call that is in the input as a whole `tool_call` already.
     pub fn add_passed(&mut self, id: &str) -> usize {
         self.begin(Some(id), &|_| String::new())
