@@ -49,8 +49,6 @@ struct Choice {
     calls: Calls,
     /// The assistant's message is in the input already.
     committed: bool,
-    /// Calls before this one have nothing left to tell.
-    told: usize,
 }
 
 /// Merges the deltas of one stream.
@@ -133,7 +131,7 @@ impl Accumulate {
         let response = &self.response;
         let known = |name: &str| tools.is_some_and(|t| t.knows(name));
         let choice = &mut self.choices[at];
-        let before = choice.calls.list.len();
+        let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let went = choice.calls.take(&delta, &known, &|position| id::made(response, number, position), &mut self.odd);
         for odd in self.odd.drain(..) {
             let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
@@ -144,37 +142,30 @@ impl Accumulate {
         }
         let Some(went) = went else { return };
         if choice.calls.list.len() > before {
-            // A call has begun, so those before it may be sealed now.
-            let from = choice.told;
-            self.tell(at, from, out);
-        } else if self.choices[at].calls.list[went].told == Told::No {
-            self.tell(at, went, out);
+            // A call has begun, so the one before it may be sealed now.
+            for i in latest.into_iter().chain(before..choice.calls.list.len()) {
+                self.tell(at, i, out);
+            }
         }
+        self.tell(at, went, out);
         if self.options.partial {
             self.reading(at, went, out);
         }
     }
 
-    /// Emits what has reached the level asked for, from the call `from` on.
-    fn tell(&mut self, at: usize, from: usize, out: &mut dyn Sink) {
+    /// Emits a call that has reached the level asked for.
+    fn tell(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
         let want = match self.options.emit_on {
             EmitOn::Balanced => Commit::Balanced,
             EmitOn::Sealed => Commit::Sealed,
             EmitOn::Final => return,
         };
-        let last = self.choices[at].calls.list.len();
-        for i in from..last {
-            let call = &self.choices[at].calls.list[i];
-            match call.level() {
-                Some(level) if call.told == Told::No && level >= want && !call.name.is_empty() => {
-                    self.emit(at, i, level, out)
-                }
-                _ => {}
-            }
+        let call = &self.choices[at].calls.list[i];
+        if call.told != Told::No || call.name.is_empty() {
+            return;
         }
-        let choice = &mut self.choices[at];
-        while choice.calls.list.get(choice.told).is_some_and(|c| c.told != Told::No) {
-            choice.told += 1;
+        if let Some(level) = call.level().filter(|level| *level >= want) {
+            self.emit(at, i, level, out);
         }
     }
 

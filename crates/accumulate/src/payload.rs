@@ -106,6 +106,6 @@ impl Payload for Partial<'_> {
 
     fn fields(&self, o: &mut Object<'_>) {
         o.int("index", self.index as u64).str("tool_id", self.tool_id).str("tool_name", self.tool_name);
-        o.raw("arguments", self.arguments);
+        o.minified("arguments", self.arguments);
     }
 }

@@ -219,6 +219,11 @@ impl Calls {
         }
     }
 
+    /// The call that began last, or was last named by its id.
+    pub fn latest(&self) -> Option<usize> {
+        self.latest
+    }
+
     /// The call of an id.
     pub fn find(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).map(|at| *at as usize)

@@ -64,26 +64,40 @@ fn escape(out: &mut Vec<u8>, text: &str) {
 /// DEL and C1 controls inside its strings are escaped; everything else, digits included, stays as it was.
 pub fn minify(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
-    let (mut i, mut inside) = (0, false);
+    // What is kept goes out in runs: `from` is where the present one began.
+    let (mut from, mut i) = (0, 0);
     while i < b.len() {
         match b[i] {
-            b' ' | b'\t' | b'\r' | b'\n' if !inside => {}
-            b'\\' if inside => {
-                out.extend_from_slice(&b[i..(i + 2).min(b.len())]);
+            b'"' => i = minify_string(out, json, &mut from, i + 1),
+            b' ' | b'\t' | b'\r' | b'\n' => {
+                out.extend_from_slice(&b[from..i]);
                 i += 1;
+                from = i;
             }
-            c if inside && (c == 0x7f || (c == 0xc2 && b[i + 1] <= 0x9f)) => {
-                let width = if c == 0x7f { 1 } else { 2 };
-                escape(out, &json[i..i + width]);
-                i += width - 1;
-            }
-            c => {
-                inside ^= c == b'"';
-                out.push(c);
-            }
+            _ => i += 1,
         }
-        i += 1;
     }
+    out.extend_from_slice(&b[from..]);
+}
+
+/// The rest of a string from `i`; gives the index after its closing quote.
+fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) -> usize {
+    let b = json.as_bytes();
+    while i < b.len() {
+        i += match b[i] {
+            b'"' => return i + 1,
+            b'\\' => 2,
+            c if c == 0x7f || (c == 0xc2 && b[i + 1] <= 0x9f) => {
+                let width = if c == 0x7f { 1 } else { 2 };
+                out.extend_from_slice(&b[*from..i]);
+                escape(out, &json[i..i + width]);
+                *from = i + width;
+                width
+            }
+            _ => 1,
+        };
+    }
+    b.len()
 }
 
 /// An object being written: members in the order of the calls, closed by [`Object::close`].

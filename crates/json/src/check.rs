@@ -99,7 +99,7 @@ impl JsonError {
 pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
     let value = Raw::parse(text)?;
     let base = value.text().as_ptr() as usize - text.as_ptr() as usize;
-    Walk { text: value.text(), base, keys: Vec::new() }.run()?;
+    Walk { text: value.text(), base, open: Vec::new(), keys: Vec::new() }.run()?;
     Ok(Checked { value, shape: Shape::of(value) })
 }
 
@@ -107,9 +107,23 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
 struct Walk<'a> {
     text: &'a str,
     base: usize,
-    /// For each open bracket the keys seen in it, and whether it is an object that now expects a key.
-    keys: Vec<(HashSet<Cow<'a, str>>, bool)>,
+    open: Vec<Open<'a>>,
+    /// The keys of all open objects, the innermost last.
+    keys: Vec<Cow<'a, str>>,
 }
+
+/// A bracket that is open.
+struct Open<'a> {
+    /// Where its keys begin in the list.
+    keys: usize,
+    /// They are looked up here once there are many of them.
+    many: Option<HashSet<Cow<'a, str>>>,
+    /// It is an object, and a key comes next.
+    expected: bool,
+}
+
+/// Up to this many keys of an object are compared one by one, which is faster than hashing them.
+const FEW: usize = 16;
 
 impl<'a> Walk<'a> {
     fn run(mut self) -> Result<(), JsonError> {
@@ -121,15 +135,22 @@ impl<'a> Walk<'a> {
                     i = self.string(i)?;
                     continue;
                 }
-                open @ (b'{' | b'[') => self.keys.push((HashSet::new(), open == b'{')),
+                open @ (b'{' | b'[') => {
+                    self.open.push(Open { keys: self.keys.len(), many: None, expected: open == b'{' });
+                }
                 b'}' | b']' => {
-                    self.keys.pop();
+                    if let Some(closed) = self.open.pop() {
+                        self.keys.truncate(closed.keys);
+                    }
                 }
                 b':' => self.expect_key(false),
                 b',' => self.expect_key(true),
                 b'-' | b'0'..=b'9' => {
                     let end = b[i..].iter().position(|c| !b"+-.eE0123456789".contains(c)).map_or(b.len(), |n| i + n);
-                    if !self.text[i..end].parse::<f64>().is_ok_and(f64::is_finite) {
+                    let number = &self.text[i..end];
+                    // Without an exponent it takes more than 300 digits to leave the range.
+                    let short = number.len() < 300 && !number.contains(['e', 'E']);
+                    if !short && !number.parse::<f64>().is_ok_and(f64::is_finite) {
                         return Err(JsonError::NumberRange { at: self.base + i });
                     }
                     i = end;
@@ -144,8 +165,8 @@ impl<'a> Walk<'a> {
 
     /// After `:` no key can come, after `,` one comes if the innermost bracket is an object (which then has keys already).
     fn expect_key(&mut self, comma: bool) {
-        if let Some((seen, key)) = self.keys.last_mut() {
-            *key = comma && !seen.is_empty();
+        if let Some(open) = self.open.last_mut() {
+            open.expected = comma && self.keys.len() > open.keys;
         }
     }
 
@@ -160,7 +181,7 @@ impl<'a> Walk<'a> {
                 if let Some(at) = high {
                     return Err(JsonError::LoneSurrogate { at: self.base + at });
                 }
-                i += 1;
+                i += memchr::memchr2(b'"', b'\\', &b[i..]).unwrap_or(b.len() - i);
                 continue;
             }
             escaped = true;
@@ -178,21 +199,36 @@ impl<'a> Walk<'a> {
         if let Some(at) = high {
             return Err(JsonError::LoneSurrogate { at: self.base + at });
         }
-        if let Some((seen, expected)) = self.keys.last_mut()
-            && std::mem::take(expected)
-        {
-            let quoted = &self.text[start..=i];
-            let key = if escaped {
-                Raw::parse(quoted).ok().and_then(Raw::str).unwrap_or_default()
-            } else {
-                Cow::Borrowed(&quoted[1..quoted.len() - 1])
-            };
-            if !seen.insert(key) {
-                let key = quoted.chars().take(64).collect();
-                return Err(JsonError::DuplicateKey { key, at: self.base + start });
-            }
+        let quoted = &self.text[start..=i];
+        if !self.key(quoted, escaped) {
+            let key = quoted.chars().take(64).collect();
+            return Err(JsonError::DuplicateKey { key, at: self.base + start });
         }
         Ok(i + 1)
+    }
+
+    /// A string in its quotes: if it is a key, whether it is new to its object.
+    fn key(&mut self, quoted: &'a str, escaped: bool) -> bool {
+        let Some(open) = self.open.last_mut().filter(|open| open.expected) else { return true };
+        open.expected = false;
+        let key = if escaped {
+            Raw::parse(quoted).ok().and_then(Raw::str).unwrap_or_default()
+        } else {
+            Cow::Borrowed(&quoted[1..quoted.len() - 1])
+        };
+        let known = &self.keys[open.keys..];
+        if known.len() == FEW {
+            open.many = Some(known.iter().cloned().collect());
+        }
+        match &mut open.many {
+            Some(many) => {
+                // One key stays in the list, so that it is known to have any.
+                return many.insert(key);
+            }
+            None if known.contains(&key) => return false,
+            None => self.keys.push(key),
+        }
+        true
     }
 }
 

@@ -1,0 +1,360 @@
+//! Is this JSON complete? Asked after every fragment, answered in one pass over each byte.
+
+use event::MAX_DEPTH;
+
+/// What may come next, in the grammar of RFC 8259.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Value,
+    /// After `[`: a value or `]`.
+    FirstItem,
+    /// After `{`: a key or `}`.
+    FirstKey,
+    Key,
+    Colon,
+    /// After a value inside a container: a comma or the closing bracket.
+    Comma,
+    Text,
+    Escape,
+    /// Inside `\u`, with this many hex digits to come.
+    Hex(u8),
+    Minus,
+    Zero,
+    Digits,
+    Point,
+    Fraction,
+    Exponent,
+    Sign,
+    Power,
+    /// Inside `true`, `false` or `null`: what is left of it.
+    Word(&'static [u8]),
+    /// The value has ended.
+    End,
+}
+
+/// A completeness scanner: fed with a text in any pieces, it knows whether the text so far is the beginning of a JSON value,
+/// whether that value has ended, and whether its brackets are closed even where the grammar was broken.
+///
+/// It is a few words long and cheap to clone, so that a caller can try a fragment and take it back.
+#[derive(Clone, Debug)]
+pub struct Scanner {
+    state: State,
+    depth: u32,
+    /// Bit 0: the innermost open bracket is an object's.
+    objects: u128,
+    /// The text inside [`State::Text`] is a key.
+    key: bool,
+    /// The first byte of the value.
+    first: u8,
+    /// The value has members or items.
+    filled: bool,
+    /// After the grammar was broken, brackets and quotes are still counted.
+    broken: Option<Brackets>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Brackets {
+    depth: u32,
+    text: bool,
+    escape: bool,
+}
+
+impl Default for Scanner {
+    fn default() -> Self {
+        Scanner { state: State::Value, depth: 0, objects: 0, key: false, first: 0, filled: false, broken: None }
+    }
+}
+
+impl Scanner {
+    /// Takes the next piece. Gives how much of it belongs to the value: less than its length only when the value ends
+    /// inside it, white space after the end included. What follows is not looked at.
+    pub fn push(&mut self, text: &str) -> usize {
+        let b = text.as_bytes();
+        let mut i = 0;
+        while i < b.len() {
+            if let Some(brackets) = &mut self.broken {
+                brackets.push(&b[i..]);
+                return b.len();
+            }
+            let c = b[i];
+            match self.state {
+                State::Text => {
+                    let run = b[i..].iter().position(|c| *c == b'"' || *c == b'\\' || *c < 0x20).unwrap_or(b.len() - i);
+                    i += run;
+                    match b.get(i) {
+                        None => return i,
+                        Some(b'"') => self.state = self.after_text(),
+                        Some(b'\\') => self.state = State::Escape,
+                        Some(_) => {
+                            self.broken_at(true);
+                            continue;
+                        }
+                    }
+                }
+                State::End => match c {
+                    b' ' | b'\t' | b'\r' | b'\n' => {}
+                    _ => return i,
+                },
+                _ => {
+                    if !self.step(c) {
+                        let text = matches!(self.state, State::Escape | State::Hex(_));
+                        self.broken_at(text);
+                        continue;
+                    }
+                }
+            }
+            i += 1;
+        }
+        i
+    }
+
+    /// Nothing but white space so far.
+    pub fn is_blank(&self) -> bool {
+        self.first == 0
+    }
+
+    /// Still the beginning of a JSON value, or a whole one.
+    pub fn is_valid(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// A whole, valid object: the top-level `{…}` has closed.
+    pub fn is_balanced(&self) -> bool {
+        self.is_valid() && self.state == State::End && self.first == b'{'
+    }
+
+    /// A whole, valid object without members.
+    pub fn is_empty_object(&self) -> bool {
+        self.is_balanced() && !self.filled
+    }
+
+    /// A whole value when the text ends here: also for a number, which only the end of the text ends.
+    pub fn is_whole(&self) -> bool {
+        let ended = matches!(self.state, State::End | State::Zero | State::Digits | State::Fraction | State::Power);
+        self.is_valid() && self.depth == 0 && ended
+    }
+
+    /// Every bracket and quote that was opened is closed, by the grammar or, where that was broken, by counting them.
+    /// A text for which this is false was cut.
+    pub fn is_closed(&self) -> bool {
+        match self.broken {
+            None => self.is_whole() || self.is_blank(),
+            Some(b) => b.depth == 0 && !b.text,
+        }
+    }
+
+    /// One byte outside a text's plain run; `false` when it breaks the grammar (and nothing was changed).
+    fn step(&mut self, c: u8) -> bool {
+        use State::*;
+        if matches!(c, b' ' | b'\t' | b'\r' | b'\n')
+            && matches!(self.state, Value | FirstItem | FirstKey | Key | Colon | Comma)
+        {
+            return true;
+        }
+        self.state = match (self.state, c) {
+            (Value | FirstItem, b'{' | b'[') => return self.open(c),
+            (Value | FirstItem, b'"') => self.begin(c, Text),
+            (Value | FirstItem, b'-') => self.begin(c, Minus),
+            (Value | FirstItem, b'0') => self.begin(c, Zero),
+            (Value | FirstItem, b'1'..=b'9') => self.begin(c, Digits),
+            (Value | FirstItem, b't') => self.begin(c, Word(b"rue")),
+            (Value | FirstItem, b'f') => self.begin(c, Word(b"alse")),
+            (Value | FirstItem, b'n') => self.begin(c, Word(b"ull")),
+            (FirstItem | Comma, b']') if self.objects & 1 == 0 => return self.close(),
+            (FirstKey | Comma, b'}') if self.objects & 1 == 1 => return self.close(),
+            (FirstKey | Key, b'"') => {
+                (self.key, self.filled) = (true, true);
+                Text
+            }
+            (Colon, b':') => Value,
+            (Comma, b',') => {
+                if self.objects & 1 == 1 {
+                    Key
+                } else {
+                    Value
+                }
+            }
+            (Escape, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Text,
+            (Escape, b'u') => Hex(4),
+            (Hex(1), c) if c.is_ascii_hexdigit() => Text,
+            (Hex(n), c) if c.is_ascii_hexdigit() => Hex(n - 1),
+            (Minus, b'0') => Zero,
+            (Minus, b'1'..=b'9') => Digits,
+            (Digits, b'0'..=b'9') => Digits,
+            (Zero | Digits, b'.') => Point,
+            (Point | Fraction, b'0'..=b'9') => Fraction,
+            (Zero | Digits | Fraction, b'e' | b'E') => Exponent,
+            (Exponent, b'+' | b'-') => Sign,
+            (Exponent | Sign | Power, b'0'..=b'9') => Power,
+            (Word(rest), c) if rest.first() == Some(&c) => {
+                if rest.len() == 1 {
+                    self.after_value()
+                } else {
+                    Word(&rest[1..])
+                }
+            }
+            (Zero | Digits | Fraction | Power, _) => {
+                // The byte after a number ends it, and is then what comes after a value.
+                let number = self.state;
+                self.state = self.after_value();
+                let fits = self.state != End && self.step(c) || self.state == End && c.is_ascii_whitespace();
+                if !fits {
+                    self.state = number;
+                }
+                return fits;
+            }
+            _ => return false,
+        };
+        true
+    }
+
+    fn begin(&mut self, c: u8, state: State) -> State {
+        self.key = false;
+        if self.depth == 0 {
+            self.first = c;
+        }
+        self.filled = true;
+        state
+    }
+
+    fn open(&mut self, c: u8) -> bool {
+        if self.depth == MAX_DEPTH {
+            return false;
+        }
+        if self.depth == 0 {
+            self.first = c;
+        } else {
+            self.filled = true;
+        }
+        self.depth += 1;
+        self.objects = self.objects << 1 | u128::from(c == b'{');
+        self.state = if c == b'{' { State::FirstKey } else { State::FirstItem };
+        true
+    }
+
+    fn close(&mut self) -> bool {
+        self.depth -= 1;
+        self.objects >>= 1;
+        self.state = self.after_value();
+        true
+    }
+
+    fn after_text(&self) -> State {
+        if self.key { State::Colon } else { self.after_value() }
+    }
+
+    fn after_value(&self) -> State {
+        if self.depth == 0 { State::End } else { State::Comma }
+    }
+
+    fn broken_at(&mut self, text: bool) {
+        self.broken = Some(Brackets { depth: self.depth, text, escape: self.state == State::Escape });
+        if self.first == 0 {
+            self.first = b'?';
+        }
+    }
+}
+
+impl Brackets {
+    fn push(&mut self, bytes: &[u8]) {
+        for c in bytes {
+            match c {
+                _ if self.escape => self.escape = false,
+                b'\\' if self.text => self.escape = true,
+                b'"' => self.text = !self.text,
+                b'{' | b'[' if !self.text => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' if !self.text => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(text: &str) -> Scanner {
+        let mut s = Scanner::default();
+        s.push(text);
+        s
+    }
+
+    #[test]
+    fn complete_at_the_closing_brace_and_not_before() {
+        let text = r#"{"a": [1, -0.5e+3, {"b": "}\"\u00e9"}], "c": null, "d": 12}"#;
+        for at in 1..text.len() {
+            let s = scan(&text[..at]);
+            assert!(s.is_valid() && !s.is_balanced() && !s.is_closed(), "{}", &text[..at]);
+        }
+        assert!(scan(text).is_balanced());
+        let mut s = Scanner::default();
+        assert_eq!(s.push("{} {\"b\"}"), 3);
+        assert!(s.is_empty_object());
+        assert!(!scan("{\"a\":{}}").is_empty_object());
+    }
+
+    #[test]
+    fn byte_by_byte_is_the_same_as_at_once() {
+        for text in [
+            r#"{"a":[tru,1]}"#,
+            r#"[1,2]"#,
+            "12 ",
+            "12x",
+            "{'a':1}",
+            "{\"a\":\"\\x\"}",
+            "\"a\nb\"",
+            "{\"a\" 1}",
+            "-",
+            "nul",
+            "{\"a\":1]",
+        ] {
+            let mut one = Scanner::default();
+            for c in text.chars() {
+                one.push(&c.to_string());
+            }
+            let all = scan(text);
+            assert_eq!(
+                (one.is_valid(), one.is_balanced(), one.is_closed(), one.is_whole()),
+                (all.is_valid(), all.is_balanced(), all.is_closed(), all.is_whole()),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn agrees_with_the_strict_reader() {
+        for text in [
+            "{}",
+            "[]",
+            "1",
+            "-0",
+            "01",
+            "1.",
+            "1.5",
+            "1e",
+            "1e5",
+            "true",
+            "nulL",
+            "\"\\u12g4\"",
+            "{\"a\":01}",
+            "[1,]",
+            "{,}",
+            "[}",
+            "{\"a\":1,}",
+            " 7 ",
+        ] {
+            assert_eq!(scan(text).is_whole(), event::Raw::parse(text).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_broken_may_still_be_closed() {
+        assert!(scan("{'a': 1,}").is_closed());
+        assert!(!scan("{'a': [1,}").is_closed());
+        assert!(!scan("{\"a\": tru, \"b").is_closed());
+        assert!(scan("").is_closed() && scan("").is_blank());
+        let deep = scan(&"[".repeat(100_000));
+        assert!(!deep.is_valid() && !deep.is_closed());
+    }
+}
