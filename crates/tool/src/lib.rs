@@ -1,1 +1,34 @@
-//! .
+//! Tools, and what may run: the tools file, the rules for arguments, the plan (order and concurrency as a state machine), cache keys,
+//! and what a result says.
+//!
+//! What it is not: nothing here starts a process, opens a file or looks at a clock. There is no shell, and no path is made of a
+//! model's words: a name leads to a tool by a table, and an argument fills a place in a list.
+
+mod argument;
+mod argv;
+mod cache;
+mod call;
+mod canonical;
+mod definition;
+mod file;
+mod intake;
+mod judge;
+mod name;
+mod plan;
+mod result;
+mod resume;
+mod turn;
+mod unit;
+
+pub use argument::{Arguments, Refusal};
+pub use argv::{MAX_ITEM, Template};
+pub use cache::key as cache_key;
+pub use call::Call;
+pub use canonical::{Hash, hex};
+pub use definition::{Class, Exec, Limits, Tool};
+pub use file::{FileError, Tools};
+pub use judge::{Judge, Ready, Rules};
+pub use name::{Glob, is_name};
+pub use plan::{Order, Plan, Settings, Step, Tally};
+pub use result::{Answer, Status, ToolProgress, ToolResult, ToolUse, message, text};
+pub use resume::{Log, Past};

@@ -1,0 +1,170 @@
+//! The arguments of one call: checked once, kept as text.
+
+use crate::canonical::{Hash, canonical, digest};
+use event::Raw;
+use json::Shape;
+use std::borrow::Cow;
+
+/// Why arguments are not used. The text is written for the model, which can correct them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No JSON, or JSON that two parsers could read differently.
+    #[error("{0}")]
+    Json(#[from] json::JsonError),
+    /// JSON, but no object.
+    #[error("the arguments are a JSON {0}, not an object")]
+    NotAnObject(&'static str),
+    /// A string or a key holds the character U+0000, which no command can be given.
+    #[error("a text holds the character U+0000")]
+    Nul,
+    /// A key that the schema does not declare.
+    #[error("the key {0} is not declared")]
+    Undeclared(String),
+    /// The schema says no.
+    #[error("{0}")]
+    Schema(String),
+    /// A text would be read as an option of the command.
+    #[error("the value of {0:?} begins with \"-\", which the command would read as an option")]
+    Option(String),
+    /// One item of the command line would be longer than the system takes.
+    #[error("with the value of {0:?} an item of the command line has {1} bytes, the system's limit is {limit}", limit = crate::argv::MAX_ITEM)]
+    TooLong(String, usize),
+    /// What an earlier stage found wrong with the call.
+    #[error("{0}")]
+    Earlier(String),
+}
+
+/// A JSON object, in one line, as the model wrote it: digits and the order of keys are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arguments {
+    text: String,
+}
+
+impl Arguments {
+    /// Checks a text strictly: one object, no key twice, nothing that parsers read differently, no U+0000. An empty text is `{}`:
+    /// providers write it for a call without arguments.
+    ///
+    /// # Errors
+    /// [`Refusal`], for the model.
+    pub fn read(text: &str) -> Result<Self, Refusal> {
+        if text.trim_ascii().is_empty() {
+            return Ok(Arguments { text: "{}".to_owned() });
+        }
+        let checked = json::check(text)?;
+        if checked.shape != Shape::Object {
+            return Err(Refusal::NotAnObject(checked.shape.name()));
+        }
+        // The escape is the only way to write the character in JSON; the walk tells it from an escaped backslash.
+        if text.contains("\\u0000") && has_nul(checked.value) {
+            return Err(Refusal::Nul);
+        }
+        let mut line = Vec::with_capacity(text.len());
+        event::minify(&mut line, checked.value.text());
+        Ok(Arguments { text: String::from_utf8(line).unwrap_or_default() })
+    }
+
+    /// The object on one line.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The members in their order.
+    pub fn members(&self) -> impl Iterator<Item = (Cow<'_, str>, Raw<'_>)> {
+        self.raw().into_iter().flat_map(Raw::entries)
+    }
+
+    /// The member `key`; `None` when it is missing or `null`.
+    pub fn get(&self, key: &str) -> Option<Raw<'_>> {
+        self.raw()?.get(key)
+    }
+
+    /// The canonical text, the same for all spellings of the same arguments.
+    pub fn canonical(&self) -> String {
+        self.raw().map(canonical).unwrap_or_default()
+    }
+
+    /// What tells this call from another with the same id.
+    pub fn fingerprint(&self, name: &str) -> Hash {
+        digest([name.as_bytes(), self.canonical().as_bytes()])
+    }
+
+    /// The arguments for people, in one line: `city=Paris, days=3`.
+    pub fn summary(&self) -> String {
+        let mut out = String::new();
+        for (key, value) in self.members() {
+            if !out.is_empty() {
+                out.push_str(", ");
+            }
+            out.push_str(&key);
+            out.push('=');
+            out.push_str(&plain(value));
+            if out.len() > 4 * crate::result::SUMMARY {
+                break;
+            }
+        }
+        crate::result::one_line(&out)
+    }
+
+    fn raw(&self) -> Option<Raw<'_>> {
+        Raw::parse(&self.text).ok()
+    }
+}
+
+/// A value as one item of a command line: a string as its text, everything else as its JSON, on one line.
+pub fn plain(value: Raw<'_>) -> String {
+    match value.str() {
+        Some(text) => text.into_owned(),
+        None => value.text().to_owned(),
+    }
+}
+
+fn has_nul(value: Raw<'_>) -> bool {
+    value.str().is_some_and(|text| text.contains('\0'))
+        || value.items().any(has_nul)
+        || value.entries().any(|(key, member)| key.contains('\0') || has_nul(member))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        Arguments::read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_text_stays_as_the_model_wrote_it() {
+        let a = Arguments::read("{ \"b\": 23456789012345678901234,\n \"a\": -0 }").unwrap();
+        assert_eq!(a.text(), r#"{"b":23456789012345678901234,"a":-0}"#);
+        assert_eq!(a.canonical(), r#"{"a":-0,"b":23456789012345678901234}"#);
+        assert_eq!(Arguments::read("").unwrap().text(), "{}");
+    }
+
+    #[test]
+    fn what_parsers_read_differently_is_refused() {
+        assert!(refused(r#"{"path":"a","path":"/etc"}"#).contains("stands twice"));
+        assert!(refused(r#"{"a":{"b":1,"\u0062":2}}"#).contains("stands twice"));
+        assert!(refused(r#"{"a":1e400}"#).contains("out of range"));
+        assert!(refused(r#"{"a":NaN}"#).contains("not valid JSON"));
+        assert!(refused(r#"{"a":"\ud83d"}"#).contains("surrogate"));
+        assert!(refused("{}{}").contains("not valid JSON"));
+        assert!(refused(r#"{"path":"/"#).contains("not valid JSON"));
+        assert!(refused(&"[".repeat(100_000)).contains("deeper"));
+        assert_eq!(refused("[]"), "the arguments are a JSON array, not an object");
+        assert_eq!(refused("null"), "the arguments are a JSON null, not an object");
+        assert_eq!(refused(r#""{}""#), "the arguments are a JSON string, not an object");
+    }
+
+    #[test]
+    fn nul_is_refused_wherever_it_stands() {
+        assert_eq!(refused(r#"{"a":["x\u0000"]}"#), "a text holds the character U+0000");
+        assert_eq!(refused(r#"{"\u0000":1}"#), "a text holds the character U+0000");
+        assert!(Arguments::read(r#"{"a":"\\u0000"}"#).is_ok());
+    }
+
+    #[test]
+    fn names_of_prototypes_are_plain_keys() {
+        let a = Arguments::read(r#"{"__proto__":1,"constructor":"x"}"#).unwrap();
+        assert_eq!((a.get("__proto__").unwrap().text(), a.summary().as_str()), ("1", "__proto__=1, constructor=x"));
+    }
+}

@@ -1,0 +1,136 @@
+//! One call of a model, from either of the two places where it stands.
+
+use crate::argument::{Arguments, Refusal};
+use crate::canonical::Hash;
+use event::{Event, Raw};
+
+/// What names a call in a log or a run: its stream, as JSON, and its id.
+pub(crate) type Key = (Option<Box<str>>, Box<str>);
+
+/// A call as it came. Nothing is known yet of the tool it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The stream it belongs to, as JSON; `None` is the unnamed one.
+    pub stream: Option<Box<str>>,
+    /// The choice it belongs to.
+    pub choice: u32,
+    /// The time of its event in milliseconds, as JSON.
+    pub t: Option<Box<str>>,
+    /// Its position among the calls of the turn, if the event said so.
+    pub index: Option<i64>,
+    /// Its id.
+    pub id: Box<str>,
+    /// The name of the tool, as the model wrote it.
+    pub name: Box<str>,
+    /// The arguments, or why they are not used.
+    pub arguments: Result<Arguments, Refusal>,
+}
+
+impl Call {
+    /// Reads a `tool_call` event.
+    pub fn of_event(event: &Event<'_>) -> Call {
+        let index = event.get("index").and_then(Raw::i64);
+        let arguments = match (event.get("error"), event.get("arguments")) {
+            (Some(error), _) => {
+                let [code, message] = ["code", "message"].map(|key| error.get_str(key).unwrap_or_default());
+                let between = if message.is_empty() || code.is_empty() { "" } else { ": " };
+                Err(Refusal::Earlier(format!("{code}{between}{message}")))
+            }
+            (None, Some(arguments)) => Arguments::read(arguments.text()),
+            (None, None) => Err(Refusal::NotAnObject("null")),
+        };
+        Call {
+            stream: event.stream().map(|s| s.text().into()),
+            choice: event.choice(),
+            t: event.t().map(|t| t.text().into()),
+            index,
+            id: id(event.get_str("tool_id").as_deref(), index.unwrap_or(0)),
+            name: event.get_str("tool_name").unwrap_or_default().into(),
+            arguments,
+        }
+    }
+
+    /// Reads the calls of an assistant's message, in order. `event` is the line that it stood in.
+    pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<Call> {
+        let calls = message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate();
+        calls
+            .map(|(n, call)| {
+                let function = call.get("function").unwrap_or(call);
+                let arguments = match function.get("arguments") {
+                    // Some servers write the object itself where OpenAI writes its text.
+                    Some(arguments) if arguments.is_str() => Arguments::read(&arguments.str().unwrap_or_default()),
+                    Some(arguments) => Arguments::read(arguments.text()),
+                    None => Arguments::read(""),
+                };
+                Call {
+                    stream: event.and_then(|e| e.stream()).map(|s| s.text().into()),
+                    choice: event.map_or(0, |e| e.choice()),
+                    t: event.and_then(|e| e.t()).map(|t| t.text().into()),
+                    index: None,
+                    id: id(call.get_str("id").as_deref(), i64::try_from(n).unwrap_or(0)),
+                    name: function.get_str("name").unwrap_or_default().into(),
+                    arguments,
+                }
+            })
+            .collect()
+    }
+
+    /// Its name among all calls.
+    pub(crate) fn key(&self) -> Key {
+        (self.stream.clone(), self.id.clone())
+    }
+
+    /// What tells this call from another that was given the same id; `None` when its arguments are not known.
+    pub fn fingerprint(&self) -> Option<Hash> {
+        self.arguments.as_ref().ok().map(|arguments| arguments.fingerprint(&self.name))
+    }
+
+    /// The arguments for people.
+    pub fn summary(&self) -> String {
+        self.arguments.as_ref().map(Arguments::summary).unwrap_or_default()
+    }
+}
+
+/// A call without an id is known by its position, the same in its event and in the message.
+fn id(given: Option<&str>, position: i64) -> Box<str> {
+    match given {
+        Some(id) if !id.is_empty() => id.into(),
+        _ => format!("call_{position}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Scanner;
+
+    #[test]
+    fn both_places_give_the_same_call() {
+        let mut s = Scanner::default();
+        let one = Call::of_event(
+            &s.read(r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"w","arguments":{ "x" : 1 }}"#).unwrap(),
+        );
+        let line = r#"{"type":"message","message":{"role":"assistant","tool_calls":[
+            {"id":"a","type":"function","function":{"name":"w","arguments":"{\"x\":\n1}"}},{"function":{"name":"v","arguments":{"y":2}}},{"id":"c","function":{"name":"u"}}]}}"#
+            .replace('\n', " ");
+        let event = s.read(&line).unwrap();
+        let all = Call::of_message(Some(&event), event.get("message").unwrap());
+        assert_eq!((&all[0].id, &all[0].name, &all[0].arguments), (&one.id, &one.name, &one.arguments));
+        assert_eq!(all[0].fingerprint(), one.fingerprint());
+        assert_eq!((all[1].id.as_ref(), all[1].arguments.as_ref().unwrap().text()), ("call_1", "{\"y\":2}"));
+        assert_eq!(all[2].arguments.as_ref().unwrap().text(), "{}");
+    }
+
+    #[test]
+    fn what_an_earlier_stage_refused_stays_refused() {
+        let mut s = Scanner::default();
+        let line = r#"{"type":"tool_call","index":1,"tool_name":"w","arguments":null,"error":{"code":"incomplete","message":"cut"}}"#;
+        let call = Call::of_event(&s.read(line).unwrap());
+        assert_eq!(
+            (call.id.as_ref(), call.arguments.unwrap_err().to_string()),
+            ("call_1", "incomplete: cut".to_owned())
+        );
+        let call = Call::of_event(&s.read(r#"{"type":"tool_call","tool_id":"x","tool_name":"w"}"#).unwrap());
+        assert!(call.arguments.is_err() && call.fingerprint().is_none());
+    }
+}

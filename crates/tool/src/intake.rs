@@ -1,0 +1,91 @@
+//! How a call enters the plan: what is known of it already, and whether it may run.
+
+use crate::call::Call;
+use crate::definition::Class;
+use crate::judge::Ready;
+use crate::plan::Plan;
+use crate::result::{Answer, Status};
+use crate::resume::Past;
+use crate::turn::{Item, State};
+use std::rc::Rc;
+
+impl Plan {
+    /// Takes a call in, and answers it if it is not to run. `past` is what the input itself says of it further on.
+    pub(crate) fn add(&mut self, turn: u64, call: Call, past: Option<Past>) -> u64 {
+        let call = Rc::new(call);
+        let foreseen = past.is_some();
+        let (mut told, mut sent) = (false, false);
+        let known = match past {
+            Some(past) if past.answer.is_some() => {
+                (told, sent) = (true, past.sent);
+                Some(past)
+            }
+            past => past.filter(|past| past.started).or_else(|| self.log.last(&call).cloned()),
+        };
+        let too_many = self.turns.get(&turn).is_some_and(|turn| turn.order.len() >= self.settings.max_calls);
+        let verdict = match (self.again(&call), known) {
+            (Some(answer), _) => Err(answer),
+            (None, Some(Past { answer: Some(answer), .. })) => Err(answer),
+            (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
+            (None, known) => match self.judge.look(&call) {
+                Ok(ready) if known.is_some_and(|past| past.started) && !self.may_run_again(&call, &ready) => {
+                    Err(Rc::new(interrupted(&call)))
+                }
+                Ok(ready) => Ok(Rc::new(ready)),
+                Err(answer) => Err(Rc::new(answer)),
+            },
+        };
+        let (ready, state) = match verdict {
+            Ok(ready) => (Some(ready), State::Waits),
+            Err(answer) => (None, State::Done(answer)),
+        };
+        self.numbers += 1;
+        let answer = if let State::Done(answer) = &state { Some(Rc::clone(answer)) } else { None };
+        self.seen.insert(call.key(), (Rc::clone(&call), answer));
+        self.items
+            .insert(self.numbers, Item { turn, call, ready, state, ran: false, told, sent, dropped: false, foreseen });
+        let key = self.numbers;
+        self.turn(turn).order.push(key);
+        key
+    }
+
+    /// The answer to a call that this run has had already.
+    fn again(&self, call: &Call) -> Option<Rc<Answer>> {
+        let (first, answer) = self.seen.get(&call.key())?;
+        if first.fingerprint().is_none() || first.fingerprint() != call.fingerprint() {
+            return None;
+        }
+        Some(answer.as_ref().map_or_else(
+            || {
+                Rc::new(Answer::new(
+                    Status::Cancelled,
+                    "The call was started before and taken back; it is not run twice.",
+                ))
+            },
+            |answer| Rc::new(Answer { resumed: true, ..Answer::clone(answer) }),
+        ))
+    }
+
+    /// Whether a call that was started before, and whose result nobody knows, may run again without asking.
+    fn may_run_again(&self, call: &Call, ready: &Ready) -> bool {
+        ready.class == Class::Read || self.judge.rules.approved.contains(call.id.as_ref())
+    }
+}
+
+fn interrupted(call: &Call) -> Answer {
+    let id = &call.id;
+    Answer::new(
+        Status::Pending,
+        format!(
+            "The call was started before and its result was never recorded, so it may have done its work. It is not run again without a \
+             person's yes: look what it did, then continue with --approve-call {id:?}."
+        ),
+    )
+}
+
+fn crowded(most: usize) -> Answer {
+    Answer::new(
+        Status::Denied,
+        format!("The call was not run: the turn has more than {most} calls, which is as many as may run."),
+    )
+}

@@ -1,0 +1,208 @@
+//! Whether a call may run, and as what command.
+
+use crate::argument::Refusal;
+use crate::call::Call;
+use crate::definition::{Class, Tool};
+use crate::file::Tools;
+use crate::name::Glob;
+use crate::result::{Answer, Status};
+use std::collections::HashSet;
+use std::rc::Rc;
+
+/// How much of a list of names or of a schema is told to the model, in bytes.
+const TOLD: usize = 2000;
+
+/// What may run at all.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// If there are any, a name must fit one of them.
+    pub allow: Vec<Glob>,
+    /// A name that fits one of these never runs, whatever `allow` says.
+    pub deny: Vec<Glob>,
+    /// Whether calls of class danger run without a person's yes.
+    pub danger: bool,
+    /// Ids of calls that a person has approved.
+    pub approved: HashSet<String>,
+}
+
+impl Rules {
+    /// Whether tools of that name may run.
+    pub fn let_through(&self, name: &str) -> bool {
+        !self.deny.iter().any(|glob| glob.matches(name))
+            && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
+    }
+}
+
+/// A call that may run.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    /// Its tool.
+    pub tool: Rc<Tool>,
+    /// What it may do, and so when it starts.
+    pub class: Class,
+    /// The command line.
+    pub argv: Vec<String>,
+}
+
+/// The tools, and the rules over them.
+#[derive(Debug, Default)]
+pub struct Judge {
+    /// What is known.
+    pub tools: Tools,
+    /// What is allowed.
+    pub rules: Rules,
+}
+
+impl Judge {
+    /// Looks at a call, and gives what would run, or the answer when nothing may.
+    ///
+    /// # Errors
+    /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without a command.
+    pub fn look(&self, call: &Call) -> Result<Ready, Answer> {
+        let name = call.name.as_ref();
+        let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
+        if !self.rules.let_through(name) {
+            let why = format!("The tool {name:?} is not allowed here, and the call was not run. Go on without it.");
+            return Err(Answer::new(Status::Denied, why));
+        }
+        let arguments = call.arguments.as_ref().map_err(|e| invalid(tool, e))?;
+        let raw = event::Raw::parse(arguments.text()).map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+        if let Some(key) = tool.schema.undeclared(raw) {
+            let key = event::quoted(&key.chars().take(100).collect::<String>());
+            return Err(invalid(tool, &Refusal::Undeclared(key)));
+        }
+        tool.schema.check(arguments.text()).map_err(|e| invalid(tool, &Refusal::Schema(e.to_string())))?;
+        let Some(exec) = &tool.exec else {
+            let why = format!("The tool {name:?} cannot be run here: its entry in the tools file has no exec.");
+            return Err(Answer::new(Status::Error, why));
+        };
+        let argv = exec.command.fill(arguments).map_err(|e| invalid(tool, &e))?;
+        if exec.class == Class::Danger && !self.rules.danger && !self.rules.approved.contains(call.id.as_ref()) {
+            let why = format!(
+                "The call was not run: {name:?} is of class danger and needs a person's approval, which was not given. \
+                 Go on without it, or ask the user to allow it (tool-exec --approve none, or --approve-call {:?}).",
+                call.id
+            );
+            return Err(Answer::new(Status::Denied, why));
+        }
+        Ok(Ready { tool: Rc::clone(tool), class: exec.class, argv })
+    }
+
+    fn unknown(&self, name: &str) -> Answer {
+        let name = event::quoted(&name.chars().take(100).collect::<String>());
+        let mut known = String::new();
+        for tool in self.tools.iter().filter(|tool| self.rules.let_through(&tool.name)) {
+            if known.len() > TOLD {
+                known.push_str(", …");
+                break;
+            }
+            if !known.is_empty() {
+                known.push_str(", ");
+            }
+            known.push_str(&tool.name);
+        }
+        if known.is_empty() {
+            known.push_str("none");
+        }
+        Answer::new(Status::UnknownTool, format!("There is no tool named {name}. Known tools: {known}."))
+    }
+}
+
+/// The answer to arguments that are not used, with what the tool takes.
+fn invalid(tool: &Tool, why: &Refusal) -> Answer {
+    let mut schema = tool.parameters.as_str();
+    if schema.len() > TOLD {
+        let end = (0..=TOLD).rev().find(|at| schema.is_char_boundary(*at)).unwrap_or(0);
+        schema = &schema[..end];
+    }
+    let cut = if schema.len() < tool.parameters.len() { "…" } else { "" };
+    let name = &tool.name;
+    Answer::new(
+        Status::Invalid,
+        format!(
+            "The call was not run, its arguments are not valid: {why}. The tool {name:?} takes {schema}{cut}. Correct the arguments and call it again."
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{Scanner, quoted};
+
+    const FILE: &str = r#"[
+        {"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"exec":{"command":["w","{city}"],"class":"read"}},
+        {"name":"remove","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["rm","--","{path}"],"class":"danger"}},
+        {"name":"later"}]"#;
+
+    fn look(rules: Rules, name: &str, arguments: &str) -> Result<Ready, Answer> {
+        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules };
+        let line =
+            format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#, quoted(name));
+        judge.look(&Call::of_event(&Scanner::default().read(&line).unwrap()))
+    }
+
+    fn answer(name: &str, arguments: &str) -> (Status, String) {
+        let answer = look(Rules::default(), name, arguments).unwrap_err();
+        (answer.status, answer.output)
+    }
+
+    #[test]
+    fn only_names_of_the_file_lead_to_a_command() {
+        let long = "x".repeat(10_000);
+        for name in [
+            "../../bin/sh",
+            "/bin/sh",
+            "sh -c",
+            "",
+            &long,
+            "we\u{430}ther",
+            "weather\u{200d}",
+            "ｗeather",
+            "Weather",
+            "__proto__",
+        ] {
+            let (status, output) = answer(name, "{}");
+            assert_eq!(status, Status::UnknownTool, "{name}");
+            assert!(output.ends_with("Known tools: weather, remove, later.") && output.len() < 500, "{output}");
+        }
+        assert_eq!(look(Rules::default(), "weather", r#"{"city":"Oslo"}"#).unwrap().argv, ["w", "Oslo"]);
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_are_answered_with_what_would() {
+        for (arguments, want) in [
+            (r#"{"city":"Oslo","city; echo INJECTED; :":"x"}"#, r#"the key "city; echo INJECTED; :" is not declared"#),
+            ("{}", "required"),
+            (r#"{"city":7}"#, "string"),
+            (r#"{"city":"-x"}"#, "begins with \"-\""),
+            (r#"{"city":"a","city":"b"}"#, "stands twice"),
+            (r#"{"city":"a\u0000"}"#, "U+0000"),
+            ("null", "null"),
+        ] {
+            let (status, output) = answer("weather", arguments);
+            assert_eq!(status, Status::Invalid);
+            assert!(output.contains(want) && output.contains("takes {\"type\":\"object\""), "{arguments}: {output}");
+        }
+    }
+
+    #[test]
+    fn deny_goes_before_allow_and_danger_needs_a_yes() {
+        let globs = |list: &[&str]| list.iter().map(|p| Glob::new(p)).collect::<Vec<_>>();
+        let path = r#"{"path":"x"}"#;
+        let rules = Rules { allow: globs(&["*"]), deny: globs(&["we*"]), danger: true, ..Rules::default() };
+        assert_eq!(look(rules.clone(), "weather", "{}").unwrap_err().status, Status::Denied);
+        assert_eq!(look(rules, "remove", path).unwrap().class, Class::Danger);
+        let rules = Rules { allow: globs(&["we*"]), danger: true, ..Rules::default() };
+        assert_eq!(look(rules, "remove", path).unwrap_err().status, Status::Denied);
+        let refused = look(Rules::default(), "remove", path).unwrap_err();
+        assert!(refused.status == Status::Denied && refused.output.contains("--approve none"));
+        let rules = Rules { approved: ["i".to_owned()].into(), ..Rules::default() };
+        assert!(look(rules, "remove", path).is_ok());
+    }
+
+    #[test]
+    fn a_tool_without_a_command_is_answered() {
+        assert_eq!(answer("later", "{}").0, Status::Error);
+    }
+}

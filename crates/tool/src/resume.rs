@@ -1,0 +1,227 @@
+//! What a log already knows of calls, so that none runs twice.
+//!
+//! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a history. Every time
+//! a call of one id begins again after it was answered, that is a further call of that id.
+
+use crate::call::{Call, Key};
+use crate::canonical::Hash;
+use crate::result::{Answer, Status};
+use event::{Event, Kind, Raw, Scanner};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// One call of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// Its name and arguments, where an assistant's message told them.
+    pub fingerprint: Option<Hash>,
+    /// An assistant's message lists it.
+    pub listed: bool,
+    /// It was started.
+    pub started: bool,
+    /// What came of it.
+    pub answer: Option<Rc<Answer>>,
+    /// A tool message answers it.
+    pub sent: bool,
+}
+
+impl Past {
+    /// Whether it needs nothing more in this log.
+    fn is_over(&self) -> bool {
+        self.sent || (self.answer.is_some() && !self.listed)
+    }
+
+    /// Whether it can be a call of that fingerprint.
+    fn fits(&self, fingerprint: Option<&Hash>) -> bool {
+        match (&self.fingerprint, fingerprint) {
+            (Some(mine), Some(other)) => mine == other,
+            _ => true,
+        }
+    }
+}
+
+/// What a log knows.
+#[derive(Debug, Default)]
+pub struct Log {
+    calls: HashMap<Key, Vec<Past>>,
+    /// The calls of the last assistant's message, while nothing but tool messages follows it.
+    open: Vec<Call>,
+    scanner: Scanner,
+}
+
+impl Log {
+    /// Takes the next line: an event, or a bare message. Everything else, such as a last line that was cut, is passed over.
+    pub fn line(&mut self, line: &str) {
+        let mut scanner = std::mem::take(&mut self.scanner);
+        match scanner.read(line) {
+            Ok(event) => self.event(&event),
+            Err(_) => {
+                if let Ok(message) = Raw::parse(line)
+                    && message.get("role").is_some()
+                {
+                    self.message(None, message);
+                }
+            }
+        }
+        self.scanner = scanner;
+    }
+
+    /// Takes the next event.
+    pub fn event(&mut self, event: &Event<'_>) {
+        match event.kind() {
+            Kind::ToolUse | Kind::ToolResult => {
+                let Some(id) = event.get_str("tool_id") else { return };
+                let past = self.entry((event.stream().map(|s| s.text().into()), id.as_ref().into()));
+                if event.kind() == Kind::ToolUse {
+                    // A start after a result is another call, also before its message; an answer that is not yet sent is not.
+                    if past.last().is_none_or(Past::is_over) {
+                        past.push(Past::default());
+                    }
+                    last(past).started = true;
+                } else if let Some(answer) = Answer::read(event) {
+                    if past.last().is_none_or(|p| p.sent) {
+                        past.push(Past::default());
+                    }
+                    // The same result may stand in the log twice, by the journal and by the pipe.
+                    last(past).answer.get_or_insert_with(|| Rc::new(answer));
+                }
+            }
+            Kind::Message => {
+                if let Some(message) = event.get("message") {
+                    self.message(Some(event), message);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, event: Option<&Event<'_>>, message: Raw<'_>) {
+        match message.get_str("role").as_deref() {
+            Some("assistant") => {
+                self.open = Call::of_message(event, message);
+                for n in 0..self.open.len() {
+                    let fingerprint = self.open[n].fingerprint();
+                    let past = self.entry(self.open[n].key());
+                    if past.last().is_none_or(|p| p.sent) {
+                        past.push(Past::default());
+                    }
+                    let past = last(past);
+                    (past.listed, past.fingerprint) = (true, fingerprint);
+                }
+            }
+            Some("tool") => {
+                let Some(id) = message.get_str("tool_call_id") else { return };
+                let content = message.get("content").map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
+                let past = self.entry((event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into()));
+                if past.is_empty() {
+                    past.push(Past::default());
+                }
+                let past = last(past);
+                past.sent = true;
+                past.answer.get_or_insert_with(|| {
+                    Rc::new(Answer { resumed: true, ..Answer::new(Status::Success, content.unwrap_or_default()) })
+                });
+            }
+            _ => self.open.clear(),
+        }
+    }
+
+    /// What the log knows of a call that comes again: the last call of its id, if it can be the same.
+    pub fn last(&self, call: &Call) -> Option<&Past> {
+        self.calls.get(&call.key())?.last().filter(|past| past.fits(call.fingerprint().as_ref()))
+    }
+
+    /// Takes out the first call of its id: for reading ahead in the very log that the calls are then taken from.
+    pub fn take_first(&mut self, call: &Call) -> Option<Past> {
+        let past = self.calls.get_mut(&call.key())?;
+        if past.is_empty() { None } else { Some(past.remove(0)) }
+    }
+
+    /// The calls of the turn that the log ends in, in order, if some of them still lack their tool message.
+    pub fn open_turn(&self) -> &[Call] {
+        let lacking = |call: &Call| self.calls.get(&call.key()).and_then(|p| p.last()).is_none_or(|past| !past.sent);
+        if self.open.iter().any(lacking) { &self.open } else { &[] }
+    }
+
+    fn entry(&mut self, key: Key) -> &mut Vec<Past> {
+        self.calls.entry(key).or_default()
+    }
+}
+
+/// The last of a list that is known to hold one.
+fn last(past: &mut Vec<Past>) -> &mut Past {
+    if past.is_empty() {
+        past.push(Past::default());
+    }
+    let n = past.len() - 1;
+    &mut past[n]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(lines: &[&str]) -> Log {
+        let mut log = Log::default();
+        lines.iter().for_each(|line| log.line(line));
+        log
+    }
+
+    fn call(id: &str, x: i32) -> Call {
+        let line = format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{"x":{x}}}}}"#);
+        Call::of_event(&Scanner::default().read(&line).unwrap())
+    }
+
+    const ASKED: &str = r#"{"type":"message","message":{"role":"assistant","tool_calls":[
+        {"id":"a","function":{"name":"w","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"w","arguments":"{\"x\":2}"}}]}}"#;
+    const USED: &str = r#"{"type":"tool_use","tool_name":"w","tool_id":"a","status":"running"}"#;
+    const RESULT: &str = r#"{"type":"tool_result","tool_name":"w","tool_id":"a","status":"success","output":"1"}"#;
+    const SENT: &str = r#"{"type":"message","message":{"role":"tool","tool_call_id":"a","name":"w","content":"1"}}"#;
+
+    #[test]
+    fn a_result_answers_its_call_whichever_line_holds_it() {
+        let one_line = ASKED.replace('\n', "");
+        for lines in
+            [vec![USED, RESULT], vec![RESULT], vec![&one_line, SENT], vec![&one_line, USED, USED, RESULT, RESULT, SENT]]
+        {
+            let log = log(&lines);
+            let past = log.last(&call("a", 1)).unwrap();
+            assert_eq!(past.answer.as_ref().unwrap().output, "1", "{lines:?}");
+            assert!(log.last(&call("c", 1)).is_none());
+        }
+    }
+
+    #[test]
+    fn an_intent_alone_is_known_as_started() {
+        let log = log(&[USED, "{\"type\":\"tool_res"]);
+        let past = log.last(&call("a", 1)).unwrap();
+        assert!(past.started && past.answer.is_none());
+    }
+
+    #[test]
+    fn an_id_that_a_later_turn_uses_again_is_another_call() {
+        let one_line = ASKED.replace('\n', "");
+        let later = one_line.replace("\\\"x\\\":1", "\\\"x\\\":9");
+        let mut log = log(&[&one_line, USED, RESULT, SENT, &later]);
+        let past = log.last(&call("a", 9)).unwrap();
+        assert!(past.answer.is_none() && !past.started);
+        assert!(log.last(&call("a", 1)).is_none(), "the last call of that id has other arguments");
+        assert!(log.take_first(&call("a", 1)).unwrap().sent && !log.take_first(&call("a", 9)).unwrap().sent);
+    }
+
+    #[test]
+    fn the_open_turn_is_the_last_one_and_only_while_it_lacks_something() {
+        let asked = ASKED.replace('\n', "");
+        let b = SENT.replace("\"a\"", "\"b\"");
+        let user = r#"{"role":"user","content":"never mind"}"#;
+        assert_eq!(log(&[&asked, SENT]).open_turn().len(), 2);
+        assert_eq!(log(&[&asked, SENT, &b]).open_turn().len(), 0);
+        assert_eq!(log(&[&asked, SENT, user]).open_turn().len(), 0);
+        assert_eq!(
+            log(&[r#"{"role":"assistant","tool_calls":[{"id":"z","function":{"name":"w","arguments":"{}"}}]}"#])
+                .open_turn()
+                .len(),
+            1
+        );
+    }
+}

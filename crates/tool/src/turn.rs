@@ -1,0 +1,117 @@
+//! What the plan keeps of a turn and of each of its calls.
+
+use crate::call::Call;
+use crate::judge::Ready;
+use crate::plan::{Order, Step};
+use crate::result::{Answer, Status};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Where a call stands.
+#[derive(Debug)]
+pub(crate) enum State {
+    /// It may run, and waits for the commit point.
+    Waits,
+    /// It waits for a free place.
+    Queued,
+    /// It was given out as [`Step::Start`].
+    Runs,
+    /// It is answered.
+    Done(Rc<Answer>),
+}
+
+/// A call of a turn.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) turn: u64,
+    pub(crate) call: Rc<Call>,
+    /// What would run; `None` for a call that was answered without.
+    pub(crate) ready: Option<Rc<Ready>>,
+    pub(crate) state: State,
+    /// It was started in this run.
+    pub(crate) ran: bool,
+    /// Its result is written, here or in an earlier run whose log this is.
+    pub(crate) told: bool,
+    /// Its tool message is there already.
+    pub(crate) sent: bool,
+    /// It was taken back while it ran.
+    pub(crate) dropped: bool,
+    /// What the input says of it further on was looked up.
+    pub(crate) foreseen: bool,
+}
+
+/// The calls of one assistant's message, or what will become one.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    pub(crate) stream: Option<Box<str>>,
+    /// The calls in order, by their numbers.
+    pub(crate) order: Vec<u64>,
+    /// Its `stream_start` was seen, so a `stream_end` will come.
+    pub(crate) begun: bool,
+    /// Its message was seen.
+    pub(crate) committed: bool,
+    /// Its `stream_end` was seen, or none will come.
+    pub(crate) ended: bool,
+    /// The first so many calls have their results written.
+    pub(crate) told: usize,
+    /// The first so many calls have their messages written.
+    pub(crate) sent: usize,
+}
+
+impl Turn {
+    /// Writes what may be written now. Gives whether the turn is over.
+    ///
+    /// Before the message only results of calls that ran early are written; between the message and `stream_end` nothing is, so that
+    /// the place of a line never depends on how fast a tool was; then the results, and the tool messages in call order.
+    pub(crate) fn release(&mut self, items: &mut HashMap<u64, Item>, order: Order, steps: &mut Vec<Step>) -> bool {
+        let mut all = true; // every call before this one is told
+        for n in self.told..self.order.len() {
+            let Some(item) = items.get_mut(&self.order[n]) else { continue };
+            let ripe = if self.committed { self.ended } else { item.ran };
+            match &item.state {
+                State::Done(answer) if ripe => {
+                    if !item.told {
+                        item.told = true;
+                        steps.push(Step::Result { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+                    }
+                }
+                _ if order == Order::Call => break,
+                _ => all = false,
+            }
+            if all {
+                self.told = n + 1;
+            }
+        }
+        if !self.committed || !self.ended {
+            return false;
+        }
+        while let Some(item) = self.order.get(self.sent).and_then(|key| items.get_mut(key)) {
+            match &item.state {
+                // A call that waits for a person has no message yet, and those after it wait, to stay in call order.
+                State::Done(answer) if item.told && answer.status != Status::Pending => {
+                    if !item.sent {
+                        item.sent = true;
+                        steps.push(Step::Message { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+                    }
+                }
+                _ => break,
+            }
+            self.sent += 1;
+        }
+        self.sent == self.order.len()
+    }
+
+    /// Takes a call out.
+    pub(crate) fn remove(&mut self, key: u64) {
+        if let Some(n) = self.order.iter().position(|k| *k == key) {
+            self.order.remove(n);
+            self.told -= usize::from(n < self.told);
+        }
+    }
+
+    /// Puts the calls into the order of the message.
+    pub(crate) fn reorder(&mut self, order: Vec<u64>) {
+        self.order = order;
+        self.told = 0;
+    }
+}
