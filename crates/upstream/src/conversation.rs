@@ -1,5 +1,8 @@
 //! What a log holds: the messages of a conversation.
 
+mod gate;
+
+use event::Raw;
 use serde_json::{Map, Value};
 
 /// The messages of a conversation, in OpenAI's shape.
@@ -50,11 +53,18 @@ pub struct Problem {
 }
 
 impl Conversation {
-    /// Reads a log: `message` events and bare `{"role":…}` lines. Every other event is passed over; lines that are no JSON
-    /// object are reported, and so are messages without a role.
+    /// Reads a log: `message` events of choice 0, and bare `{"role":…}` lines. Every other event is passed over; lines that are
+    /// no JSON object are reported, and so are messages without a role.
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
-        let _ = log;
-        (Conversation::default(), Vec::new())
+        let mut talk = Conversation::default();
+        let mut problems = Vec::new();
+        for (line, text) in (1..).zip(log.split('\n')).filter(|(_, text)| !text.trim().is_empty()) {
+            match message(text) {
+                Ok(message) => talk.messages.extend(message),
+                Err(what) => problems.push(Problem { line, what }),
+            }
+        }
+        (talk, problems)
     }
 
     /// Appends a user's message.
@@ -70,10 +80,29 @@ impl Conversation {
         self.messages.iter().rev().take_while(|m| m.role() != "user").filter(|m| m.role() == "assistant").count()
     }
 
-    /// The conversation as a provider accepts it: arguments that are no object are `{}`, each call of an assistant's message
-    /// is followed by one result, in call order; a call without one is said to be cancelled.
+    /// The conversation as a provider accepts it: see the rules in `gate.rs`.
     pub fn gated(&self) -> Conversation {
-        self.clone()
+        gate::gated(self)
+    }
+}
+
+/// The message that a line holds; `None` for other events.
+fn message(line: &str) -> Result<Option<Message>, String> {
+    let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+    if !event.is_object() {
+        return Err("not a JSON object".into());
+    }
+    let message = match event.get_str("type").as_deref() {
+        Some("message") if event.get("choice").and_then(Raw::i64).unwrap_or(0) != 0 => return Ok(None),
+        Some("message") => event.get("message").ok_or("a message event without \"message\"")?,
+        None if event.get("role").is_some() => event,
+        None => return Err("neither an event (no \"type\") nor a message (no \"role\")".into()),
+        Some(_) => return Ok(None),
+    };
+    match serde_json::from_str(message.text()) {
+        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => Ok(Some(Message { fields })),
+        Ok(_) => Err("a message without a \"role\"".into()),
+        Err(why) => Err(format!("a message that is no JSON: {why}")),
     }
 }
 
@@ -81,6 +110,11 @@ impl Message {
     /// `system`, `developer`, `user`, `assistant` or `tool`.
     pub fn role(&self) -> &str {
         self.get_str("role").unwrap_or_default()
+    }
+
+    /// All members, as they stand in the log.
+    pub fn fields(&self) -> &Map<String, Value> {
+        &self.fields
     }
 
     /// A member as it stands, unless it is missing or `null`.
@@ -113,10 +147,9 @@ impl Message {
     /// The calls of an assistant's message, in order.
     pub fn calls(&self) -> Vec<Call<'_>> {
         let calls = self.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-        let text = |v: &'_ Value, path: &str| v.pointer(path).and_then(Value::as_str).map(str::len).is_some();
         calls
             .iter()
-            .filter(|c| text(c, "/function/name"))
+            .filter(|c| c.pointer("/function/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty()))
             .map(|c| {
                 let text = |path: &str| c.pointer(path).and_then(Value::as_str).unwrap_or_default();
                 Call {
@@ -161,6 +194,22 @@ impl Message {
     }
 }
 
+impl Message {
+    /// The reasoning that came in a named member of `api`'s messages: each member's name and its text, in order. Builders put it
+    /// back there.
+    pub(crate) fn reasoning_fields(&self, api: &str) -> Vec<(String, String)> {
+        let mut fields: Vec<(String, String)> = Vec::new();
+        for block in self.blocks() {
+            let Some(name) = block.data(api).and_then(|d| d.get("field")?.as_str()) else { continue };
+            match fields.iter_mut().find(|(before, _)| before == name) {
+                Some((_, text)) => text.push_str(block.thinking),
+                None => fields.push((name.to_owned(), block.thinking.to_owned())),
+            }
+        }
+        fields
+    }
+}
+
 impl<'a> Block<'a> {
     /// What the provider `api` (a name of the table) wants back, if the block is its own.
     pub fn data(&self, api: &str) -> Option<&'a Value> {
@@ -172,5 +221,29 @@ impl<'a> Call<'a> {
     /// What the provider `api` (a name of the table) wants back with this call, if it is its own.
     pub fn provider(&self, api: &str) -> Option<&'a Value> {
         self.provider?.get(api)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_its_messages_and_what_should_be_one_is_reported() {
+        let log = concat!(
+            "{\"role\":\"user\",\"content\":\"hi\",\"n\":12345678901234567890.10}\n\n",
+            "{\"type\":\"stream_start\",\"v\":1}\r\n",
+            "{\"message\":{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"text\",\"text\":\"b\"}]},\"type\":\"message\"}\n",
+            "{\"type\":\"message\",\"choice\":1,\"message\":{\"role\":\"assistant\",\"content\":\"x\"}}\n",
+            "{\"type\":\"message\",\"message\":{}}\n",
+            "{\"a\":1}\n[1]\nnonsense\n",
+            "{\"type\":\"mess",
+        );
+        let (talk, problems) = Conversation::read(log);
+        assert_eq!(talk.messages.iter().map(Message::role).collect::<Vec<_>>(), ["user", "assistant"]);
+        assert_eq!(talk.messages[0].get("n").unwrap().to_string(), "12345678901234567890.10");
+        assert_eq!(talk.messages[1].text(), "ab");
+        assert_eq!(problems.iter().map(|p| p.line).collect::<Vec<_>>(), [6, 7, 8, 9, 10]);
+        assert_eq!(talk.steps(), 1);
     }
 }

@@ -18,5 +18,5 @@ mod turn;
 pub use api::Api;
 pub use conversation::{Block, Call, Conversation, Message, Problem};
 pub use recognise::recognise;
-pub use request::{Request, RequestError, RequestOptions, request};
+pub use request::{Request, RequestError, RequestOptions, openai_tools, request};
 pub use stream::{End, Stream, StreamOptions};

@@ -1,10 +1,89 @@
-//! .
+//! A conversation as Ollama's own chat endpoint takes it (github.com/ollama/ollama, docs/api.md): text and images apart, arguments
+//! as objects, results by the tool's name.
 
-use super::{RequestError, RequestOptions};
+use super::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::Conversation;
-use serde_json::{Map, Value};
+use crate::conversation::Message;
+use serde_json::{Map, Value, json};
+
+const API: &str = "ollama";
 
 /// The body of the request.
-pub(crate) fn body(_talk: &Conversation, _options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    Ok(Map::new())
+pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+    let mut messages: Vec<Value> = Vec::with_capacity(talk.messages.len() + 1);
+    messages.extend(options.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+    for (at, m) in talk.messages.iter().enumerate() {
+        let name = called(&talk.messages[..at], m.tool_call_id());
+        let message = message(m, name).map_err(|why| RequestError::Message { position: at + 1, why })?;
+        messages.push(message);
+    }
+    let mut body = Map::new();
+    body.insert("model".into(), options.model.as_str().into());
+    body.insert("messages".into(), messages.into());
+    let mut tools = options.tool_list()?;
+    // There is no tool_choice: what must not be called is not offered, and nothing can be enforced.
+    match options.choice() {
+        Some(ToolChoice::None) => tools.clear(),
+        Some(ToolChoice::Name(name)) => tools.retain(|tool| tool.name() == Some(name)),
+        _ => {}
+    }
+    if !tools.is_empty() {
+        body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
+    }
+    body.insert("stream".into(), options.stream.into());
+    Ok(body)
+}
+
+/// The name of the tool that the call `id` was for: the latest of that id.
+fn called<'a>(before: &'a [Message], id: &str) -> Option<&'a str> {
+    before.iter().rev().find_map(|m| m.calls().into_iter().find(|c| c.id == id).map(|c| c.name))
+}
+
+fn message(message: &Message, called: Option<&str>) -> Result<Value, String> {
+    let mut out = Map::new();
+    let role = if message.role() == "developer" { "system" } else { message.role() };
+    out.insert("role".into(), role.into());
+    out.insert("content".into(), message.text().into());
+    let images = images(message)?;
+    if !images.is_empty() {
+        out.insert("images".into(), images.into());
+    }
+    if role == "tool" {
+        if let Some(name) = message.get_str("name").or(called) {
+            out.insert("tool_name".into(), name.into());
+        }
+        out.insert("tool_call_id".into(), message.tool_call_id().into());
+    }
+    if role == "assistant" {
+        for (_, text) in message.reasoning_fields(API) {
+            out.insert("thinking".into(), text.into());
+        }
+        let calls = message.calls();
+        if !calls.is_empty() {
+            let calls = calls.iter().map(|c| {
+                let arguments: Value = serde_json::from_str(c.arguments).unwrap_or_else(|_| json!({}));
+                json!({"id": c.id, "function": {"name": c.name, "arguments": arguments}})
+            });
+            out.insert("tool_calls".into(), calls.collect());
+        }
+    }
+    Ok(Value::Object(out))
+}
+
+/// The images of the content, in base64.
+fn images(message: &Message) -> Result<Vec<Value>, String> {
+    let parts = message.content().and_then(Value::as_array).into_iter().flatten();
+    parts
+        .filter(|part| part.get("image_url").is_some())
+        .map(|part| {
+            let url = part
+                .pointer("/image_url/url")
+                .or_else(|| part.get("image_url"))
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            data.map(|(_, base64)| base64.into())
+                .ok_or_else(|| "Ollama takes images as data: URLs in base64 only".to_owned())
+        })
+        .collect()
 }

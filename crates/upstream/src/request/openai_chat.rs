@@ -1,10 +1,91 @@
-//! .
+//! A conversation as chat completions take it (platform.openai.com/docs/api-reference/chat/create).
 
-use super::{RequestError, RequestOptions};
+use super::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::Conversation;
-use serde_json::{Map, Value};
+use crate::conversation::{Call, Message};
+use serde_json::{Map, Value, json};
+
+const API: &str = "openai-chat";
 
 /// The body of the request.
-pub(crate) fn body(_talk: &Conversation, _options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    Ok(Map::new())
+pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+    let mut messages: Vec<Value> = Vec::with_capacity(talk.messages.len() + 1);
+    messages.extend(options.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+    messages.extend(talk.messages.iter().map(message));
+    let mut body = Map::new();
+    body.insert("model".into(), options.model.as_str().into());
+    body.insert("messages".into(), messages.into());
+    put_tools(&mut body, options)?;
+    if options.stream {
+        body.insert("stream".into(), true.into());
+        body.insert("stream_options".into(), json!({"include_usage": true}));
+    }
+    Ok(body)
+}
+
+/// `tools` and `tool_choice`, if there are tools.
+fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions) -> Result<(), RequestError> {
+    let tools = options.tool_list()?;
+    if tools.is_empty() {
+        return Ok(());
+    }
+    body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
+    let choice = match options.choice() {
+        Some(ToolChoice::Auto) => "auto".into(),
+        Some(ToolChoice::None) => "none".into(),
+        Some(ToolChoice::Required) => "required".into(),
+        Some(ToolChoice::Name(name)) => json!({"type": "function", "function": {"name": name}}),
+        None => return Ok(()),
+    };
+    body.insert("tool_choice".into(), choice);
+    Ok(())
+}
+
+/// A message without what only this project knows, and with what its provider wants back.
+fn message(message: &Message) -> Value {
+    let mut out = message.fields().clone();
+    out.shift_remove("reasoning");
+    out.shift_remove("provider");
+    if message.role() != "assistant" {
+        return Value::Object(out);
+    }
+    let calls = message.calls();
+    if calls.is_empty() {
+        // An answer without text is refused as null.
+        if message.content().is_none() {
+            out.insert("content".into(), "".into());
+        }
+        return Value::Object(out);
+    }
+    out.insert("tool_calls".into(), calls.iter().map(call).collect());
+    // DeepSeek refuses a tool loop whose reasoning does not come back; nobody else gets a field that it did not send.
+    for (field, text) in message.reasoning_fields(API) {
+        if matches!(field.as_str(), "reasoning_content" | "reasoning") {
+            out.insert(field, text.into());
+        }
+    }
+    let blocks = message.blocks();
+    let details = blocks.iter().filter_map(|b| b.data(API)?.get("reasoning_details")?.as_array());
+    let details: Vec<Value> = details.flatten().cloned().collect();
+    if !details.is_empty() {
+        out.insert("reasoning_details".into(), details.into());
+    }
+    Value::Object(out)
+}
+
+fn call(call: &Call<'_>) -> Value {
+    let data = call.provider(API).and_then(Value::as_object);
+    if data.is_some_and(|d| d.get("custom") == Some(&Value::Bool(true))) {
+        let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();
+        let input = arguments.get("input").and_then(Value::as_str).unwrap_or_default();
+        return json!({"id": call.id, "type": "custom", "custom": {"name": call.name, "input": input}});
+    }
+    let mut out = Map::new();
+    out.insert("id".into(), call.id.into());
+    out.insert("type".into(), "function".into());
+    out.insert("function".into(), json!({"name": call.name, "arguments": call.arguments}));
+    for (key, value) in data.into_iter().flatten() {
+        out.insert(key.clone(), value.clone());
+    }
+    Value::Object(out)
 }
