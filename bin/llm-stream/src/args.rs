@@ -172,6 +172,23 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// The tape, from the command line or the environment.
+    ///
+    /// # Errors
+    /// A mode in the environment that is none.
+    pub fn tape(&self) -> anyhow::Result<Option<(PathBuf, TapeMode)>> {
+        let path =
+            self.tape.clone().or_else(|| std::env::var_os("LLM_TAPE").filter(|p| !p.is_empty()).map(PathBuf::from));
+        let Some(path) = path else { return Ok(None) };
+        let mode = match (self.tape_mode, std::env::var("LLM_TAPE_MODE")) {
+            (Some(mode), _) => mode,
+            (None, Ok(word)) if !word.is_empty() => TapeMode::from_str(&word, false)
+                .map_err(|_| anyhow::anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?,
+            _ => TapeMode::Replay,
+        };
+        Ok(Some((path, mode)))
+    }
+
     /// What is to go wrong.
     pub fn faults(&self) -> Faults {
         let Replay { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
@@ -243,9 +260,6 @@ fn param(text: &str) -> Result<(String, serde_json::Value), String> {
     Ok((key.to_owned(), value))
 }
 
-/// Headers that carry a key. Their values are never taken from the command line, where other users can see them.
-const SECRET: [&str; 6] = ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"];
-
 fn header(text: &str) -> Result<(String, String), String> {
     let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
@@ -264,7 +278,8 @@ fn header(text: &str) -> Result<(String, String), String> {
                 std::env::var(variable).map_err(|_| format!("the environment has no {variable}, export it"))?;
             format!("{before}{}", inside.trim())
         }
-        _ if SECRET.contains(&name.to_ascii_lowercase().as_str()) => {
+        // Other users can see what was typed.
+        _ if crate::key::is_secret(name) => {
             return Err(format!("others can see a key that is typed here, export it and write '{name}: $NAME'"));
         }
         _ => value.to_owned(),

@@ -1,9 +1,72 @@
 //! The network.
 
+use crate::key::is_loopback;
 use crate::source::{Piece, What};
+use anyhow::{Context, Result};
+use std::error::Error as _;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::End;
+use upstream::tape::{Ending, Exchange, Head, Read};
+use upstream::{End, Request};
+
+/// A way to one server.
+#[derive(Debug)]
+pub struct Network {
+    client: reqwest::Client,
+}
+
+impl Network {
+    /// Nothing is connected yet. Redirects are never followed: a key goes to the address it was meant for, and nowhere else.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read.
+    pub fn new(connect_timeout: Duration, url: &str) -> Result<Network> {
+        // Somebody else may have set one; ours is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(connect_timeout)
+            .tcp_nodelay(true);
+        if is_loopback(url) {
+            client = client.no_proxy();
+        }
+        Ok(Network { client: client.build().context("TLS cannot be set up, check the system's certificates")? })
+    }
+
+    /// Sends a request and waits for the head of the answer. May be dropped while it waits.
+    ///
+    /// # Errors
+    /// How the connection ended instead.
+    pub async fn send(&self, request: &Request, sent: Instant) -> Result<(Head, reqwest::Response), End> {
+        let mut builder = self.client.request(reqwest::Method::POST, &request.url);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        let response = builder.body(request.body.clone()).send().await.map_err(|e| end(&e))?;
+        let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
+        let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+        Ok((Head { after: elapsed(sent), status: response.status().as_u16(), headers }, response))
+    }
+}
+
+/// What an error of the HTTP client means, in one sentence.
+fn end(e: &reqwest::Error) -> End {
+    let mut cause = e.source();
+    let mut said = String::new();
+    while let Some(inner) = cause {
+        said = inner.to_string();
+        cause = inner.source();
+    }
+    if said.is_empty() {
+        said = e.to_string();
+    }
+    match (e.is_timeout(), e.is_connect()) {
+        (true, _) => End::Timeout("no connection in time (--connect-timeout)".to_owned()),
+        (_, true) => End::Reset(format!("no connection: {said}")),
+        _ => End::Reset(format!("the connection was lost: {said}")),
+    }
+}
 
 /// A response on its way.
 #[derive(Debug)]
@@ -11,22 +74,55 @@ pub struct Live {
     response: reqwest::Response,
     sent: Instant,
     chunk: Vec<u8>,
+    /// When the last line of the recording happened, and the recording, if one is made.
+    last: Duration,
+    recording: Option<Exchange>,
 }
 
 impl Live {
-    /// Waits for the next bytes.
+    /// The body of an answer. `recording` holds its request and gets everything that follows.
+    pub fn new(response: reqwest::Response, head: &Head, sent: Instant, recording: Option<Exchange>) -> Live {
+        let recording = recording.map(|exchange| Exchange { head: Some(head.clone()), ..exchange });
+        Live { response, sent, chunk: vec![], last: head.after, recording }
+    }
+
+    /// Waits for the next bytes. May be dropped while it waits.
     pub async fn next(&mut self) -> Piece<'_> {
         let got = self.response.chunk().await;
-        let at = Some(Duration::from_micros(u64::try_from(self.sent.elapsed().as_micros()).unwrap_or(u64::MAX)));
+        let at = elapsed(self.sent);
         let what = match got {
             Ok(Some(bytes)) => {
                 self.chunk.clear();
                 self.chunk.extend_from_slice(&bytes);
+                if let Some(exchange) = &mut self.recording {
+                    exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: self.chunk.clone() });
+                    self.last = at;
+                }
                 What::Bytes(&self.chunk)
             }
             Ok(None) => What::End(End::Eof),
-            Err(e) => What::End(End::Reset(e.to_string())),
+            Err(e) => What::End(end(&e)),
         };
-        Piece { at, what }
+        Piece { at: Some(at), what }
     }
+
+    /// What was recorded; the answer ended like this.
+    pub fn recorded(self, end: &End) -> Option<Exchange> {
+        let after = elapsed(self.sent).saturating_sub(self.last);
+        Some(Exchange { end: Some((after, ending(end))), ..self.recording? })
+    }
+}
+
+/// The word on a tape for an end that the network brought.
+pub fn ending(end: &End) -> Ending {
+    match end {
+        End::Reset(_) => Ending::Reset,
+        End::Timeout(_) => Ending::Timeout,
+        End::Eof | End::Cancelled => Ending::Eof,
+    }
+}
+
+/// Since `since`, in the microseconds that a tape holds.
+pub fn elapsed(since: Instant) -> Duration {
+    Duration::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
 }

@@ -46,6 +46,16 @@ impl Out {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    /// Writes a text that is no event, and everything before it.
+    ///
+    /// # Errors
+    /// As [`Out::flush`].
+    pub fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.stdout.put(text.as_bytes())?;
+        self.stdout.put(b"\n")?;
+        self.flush()
+    }
+
     /// Writes an event that belongs to no stream.
     pub fn event(&mut self, event: &dyn Payload) {
         self.write(None, 0, None, event);

@@ -18,12 +18,12 @@ pub struct Limits {
 }
 
 /// How a response was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Poured {
     /// To its end, or to an error that is written: the stream has ended.
     Ended,
     /// It broke before anything was written; the stream has not ended.
-    Broken(End),
+    Broken,
     /// A signal came; the stream has ended as `cancelled`.
     Signal(i32),
 }
@@ -76,8 +76,8 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// Reads `source` to its end and writes its events under `name` (as JSON). Standard output is flushed exactly when the next
-/// bytes must be waited for.
+/// Reads `source` to its end, or to the provider's end mark, and says how it ended. Its events are written under `name` (as JSON);
+/// standard output is flushed exactly when the next bytes must be waited for.
 ///
 /// # Errors
 /// [`Failure::Gone`] when the reader left, also while nothing comes, and failures of standard output.
@@ -88,7 +88,7 @@ pub async fn pour(
     limits: Limits,
     watch: &Watch,
     out: &mut Out,
-) -> Result<Poured, Failure> {
+) -> Result<(Poured, End), Failure> {
     let mut clock = Clock::default();
     loop {
         let next = tokio::select! {
@@ -108,7 +108,7 @@ pub async fn pour(
                 }
             }
         };
-        let (piece, mut signal) = match next {
+        let (piece, signal) = match next {
             Ok(piece) => (piece, watch.signal()),
             Err(over) => {
                 let (end, signal) = limits.end(over)?;
@@ -124,17 +124,28 @@ pub async fn pour(
         if !out.no_time() && !stream.has_started() {
             stream.stats().first_event = at.map(micros);
         }
-        match piece.what {
-            What::Bytes(bytes) if signal.is_none() => stream.push(bytes, &mut clock.sink(name, out)),
-            What::End(end @ (End::Reset(_) | End::Timeout(_))) if signal.is_none() && !stream.has_started() => {
-                return Ok(Poured::Broken(end));
+        let mut sink = clock.sink(name, out);
+        let end = match piece.what {
+            _ if signal.is_some() => End::Cancelled,
+            What::Bytes(bytes) => {
+                stream.push(bytes, &mut sink);
+                End::Eof
             }
-            What::Bytes(_) => stream.finish(End::Cancelled, &mut clock.sink(name, out)),
-            What::End(end) => stream.finish(end, &mut clock.sink(name, out)),
+            What::End(end @ (End::Reset(_) | End::Timeout(_))) if !stream.has_started() => {
+                return Ok((Poured::Broken, end));
+            }
+            What::End(end) => {
+                stream.finish(end.clone(), &mut sink);
+                end
+            }
+        };
+        if signal.is_some() {
+            stream.finish(End::Cancelled, &mut sink);
         }
+        drop(sink);
         out.check()?;
         if stream.is_done() {
-            return Ok(signal.take().map_or(Poured::Ended, Poured::Signal));
+            return Ok((signal.map_or(Poured::Ended, Poured::Signal), end));
         }
     }
 }

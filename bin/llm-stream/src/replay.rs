@@ -126,10 +126,11 @@ impl Replay {
     }
 
     async fn pour(&mut self, mut source: Source, mut stream: Stream, name: &str) -> Result<()> {
-        let poured = pour(&mut source, &mut stream, Some(name), Limits::default(), &self.watch, &mut self.out).await?;
+        let (poured, end) =
+            pour(&mut source, &mut stream, Some(name), Limits::default(), &self.watch, &mut self.out).await?;
         match poured {
             Poured::Ended => {}
-            Poured::Broken(end) => stream.finish(end, &mut Clock::default().sink(Some(name), &mut self.out)),
+            Poured::Broken => stream.finish(end, &mut Clock::default().sink(Some(name), &mut self.out)),
             Poured::Signal(signal) => self.status = Status::Signal(signal),
         }
         Ok(())

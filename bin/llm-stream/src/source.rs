@@ -32,7 +32,7 @@ pub enum What<'a> {
 pub enum Source {
     File(FileBody),
     Recorded(Recorded),
-    Live(Live),
+    Live(Box<Live>),
 }
 
 impl Source {

@@ -1,0 +1,272 @@
+//! One turn with a provider or a tape: attempts, until something of an answer was written.
+
+use crate::args::{Args, Fallback, Speed};
+use crate::http::{Live, Network, elapsed, ending};
+use crate::interrupt::Watch;
+use crate::out::{Clock, Out};
+use crate::pour::{Limits, Poured, pour};
+use crate::recorder::Recorder;
+use crate::retry;
+use crate::source::{Recorded, Source, What};
+use crate::turn::Turn;
+use anyhow::{Context, Result};
+use std::time::{Duration, SystemTime};
+use stdio::Failure;
+use tokio::time::Instant;
+use upstream::tape::{Exchange, Head, Miss};
+use upstream::{End, Request, Stream};
+
+/// The longest body of an error that is read.
+const ERROR_BODY: usize = 1 << 20;
+
+/// One turn and all it needs.
+pub struct Session<'s> {
+    pub args: &'s Args,
+    pub turn: &'s Turn,
+    pub network: Option<Network>,
+    pub recorder: Option<&'s mut Recorder>,
+    pub watch: &'s Watch,
+    pub out: &'s mut Out,
+}
+
+/// Why an attempt brought nothing that was written.
+enum Trouble {
+    /// The connection ended before the first event.
+    Broken(End),
+    /// The answer's status is no success.
+    Refused(Head, Vec<u8>),
+    /// The tape has no answer.
+    Miss(Miss),
+}
+
+enum Attempt {
+    Ended,
+    Signal(i32),
+    Trouble(Trouble),
+}
+
+impl Session<'_> {
+    /// Asks, again if it must be, and writes the events. Gives the signal that ended it, if one did.
+    ///
+    /// # Errors
+    /// Failures of standard output, a request that cannot be made.
+    pub async fn run(&mut self) -> Result<Option<i32>> {
+        let deadline = self.args.connection.timeout.map(|time| Instant::now() + time);
+        let (mut attempt, mut whole) = (1, false);
+        loop {
+            let request = self.turn.request(self.args, whole)?;
+            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(attempt, whole));
+            let stats = stream.stats();
+            stats.retries = Some(u64::from(attempt - 1)).filter(|n| *n > 0);
+            stats.fallbacks = whole.then_some(1);
+            let trouble = match self.attempt(&request, &mut stream, deadline).await? {
+                Attempt::Ended => return Ok(None),
+                Attempt::Signal(signal) => return Ok(Some(signal)),
+                Attempt::Trouble(trouble) => trouble,
+            };
+            let may_fall_back = self.args.connection.fallback == Fallback::Sync && self.turn.streams() && !whole;
+            if may_fall_back && trouble.refuses_streaming() {
+                whole = true;
+                continue;
+            }
+            let wait = trouble.wait(attempt).filter(|_| attempt <= self.args.connection.retries);
+            let wait = wait.filter(|wait| deadline.is_none_or(|deadline| Instant::now() + *wait < deadline));
+            let Some(wait) = wait.map(|wait| self.scaled(wait)) else {
+                trouble.write(&mut stream, self.out);
+                return Ok(None);
+            };
+            self.out.flush()?;
+            let limits = Limits { idle: None, deadline };
+            tokio::select! {
+                biased;
+                over = limits.over(self.watch) => {
+                    let (end, signal) = limits.end(over)?;
+                    stream.finish(end, &mut Clock::default().sink(None, self.out));
+                    return Ok(signal);
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+            attempt += 1;
+        }
+    }
+
+    /// A wait between attempts; a tape has no need of it beyond the speed that is asked for.
+    fn scaled(&self, wait: Duration) -> Duration {
+        match (self.network.is_some(), self.args.replay.speed) {
+            (true, _) => wait,
+            (false, Speed::Times(times)) => wait.div_f64(times),
+            (false, Speed::Max) => Duration::ZERO,
+        }
+    }
+
+    async fn attempt(&mut self, request: &Request, stream: &mut Stream, deadline: Option<Instant>) -> Result<Attempt> {
+        let model = self.turn.model();
+        let recorded = match &mut self.recorder {
+            Some(recorder) => match recorder.answer(model, request) {
+                Ok(recorded) => recorded,
+                Err(miss) => return Ok(Attempt::Trouble(Trouble::Miss(miss))),
+            },
+            None => None,
+        };
+        if let Some(exchange) = recorded {
+            let (head, mut source) = self.play(&exchange);
+            return Ok(self.answer(head, &mut source, stream, Limits::default()).await?.0);
+        }
+        let limits = Limits { idle: Some(self.args.connection.idle_timeout), deadline };
+        let mut recording = self.recorder.as_ref().map(|r| r.begin(self.turn.api, model, request));
+        let sent = Instant::now();
+        self.out.flush()?;
+        let network = self.network.as_ref().context("neither a network nor a tape that answers")?;
+        let answered = tokio::select! {
+            biased;
+            answered = network.send(request, sent) => answered,
+            over = limits.over(self.watch) => {
+                let (end, signal) = limits.end(over)?;
+                if let Some(signal) = signal {
+                    stream.finish(end, &mut Clock::default().sink(None, self.out));
+                    return Ok(Attempt::Signal(signal));
+                }
+                Err(end)
+            }
+        };
+        let (head, response) = match answered {
+            Ok(answered) => answered,
+            Err(end) => {
+                self.keep(recording.take().map(|e| Exchange { end: Some((elapsed(sent), ending(&end))), ..e }));
+                return Ok(Attempt::Trouble(Trouble::Broken(end)));
+            }
+        };
+        let mut source = Source::Live(Box::new(Live::new(response, &head, sent, recording)));
+        let (attempt, end) = self.answer(head, &mut source, stream, limits).await?;
+        if let Source::Live(live) = source
+            && !matches!(attempt, Attempt::Signal(_))
+        {
+            self.keep(live.recorded(&end));
+        }
+        Ok(attempt)
+    }
+
+    /// Reads an answer that has begun, and says how its bytes ended.
+    async fn answer(
+        &mut self,
+        head: Head,
+        source: &mut Source,
+        stream: &mut Stream,
+        limits: Limits,
+    ) -> Result<(Attempt, End), Failure> {
+        if !(200..300).contains(&head.status) {
+            let (body, end) = self.error_body(source, limits).await?;
+            return Ok(match end {
+                Err(signal) => {
+                    stream.finish(End::Cancelled, &mut Clock::default().sink(None, self.out));
+                    (Attempt::Signal(signal), End::Cancelled)
+                }
+                Ok(end) => (Attempt::Trouble(Trouble::Refused(head, body)), end),
+            });
+        }
+        let (poured, end) = pour(source, stream, None, limits, self.watch, self.out).await?;
+        Ok(match poured {
+            Poured::Ended => (Attempt::Ended, end),
+            Poured::Broken => (Attempt::Trouble(Trouble::Broken(end.clone())), end),
+            Poured::Signal(signal) => (Attempt::Signal(signal), end),
+        })
+    }
+
+    /// The body of an error, as far as it comes, and how it ended, or the signal.
+    async fn error_body(
+        &mut self,
+        source: &mut Source,
+        limits: Limits,
+    ) -> Result<(Vec<u8>, Result<End, i32>), Failure> {
+        let mut body = vec![];
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = source.next() => piece.what,
+                over = limits.over(self.watch) => match limits.end(over)? {
+                    (_, Some(signal)) => return Ok((body, Err(signal))),
+                    (end, None) => What::End(end),
+                },
+            };
+            match piece {
+                What::Bytes(bytes) if body.len() < ERROR_BODY => body.extend_from_slice(bytes),
+                What::Bytes(_) => return Ok((body, Ok(End::Eof))),
+                What::End(end) => return Ok((body, Ok(end))),
+            }
+        }
+    }
+
+    /// A recorded answer at the speed that is asked for.
+    fn play(&self, exchange: &Exchange) -> (Head, Source) {
+        let (reads, end) = crate::replay::timed(exchange);
+        // Without a head the connection failed before, which the end says.
+        let head = exchange.head.clone().unwrap_or(Head { status: 200, ..Head::default() });
+        (head, Source::Recorded(Recorded::new(reads, end, self.args.replay.speed)))
+    }
+
+    fn keep(&mut self, exchange: Option<Exchange>) {
+        if let (Some(recorder), Some(exchange)) = (&mut self.recorder, exchange) {
+            recorder.keep(exchange);
+        }
+    }
+}
+
+impl Trouble {
+    /// How long to wait before the same is asked again after attempt `attempt`; `None`: it would be no use.
+    fn wait(&self, attempt: u32) -> Option<Duration> {
+        let wait = |head: Option<&Head>| {
+            retry::wait(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
+        };
+        match self {
+            Trouble::Broken(End::Reset(_) | End::Timeout(_)) => Some(wait(None)),
+            Trouble::Refused(head, _) if retry::may_retry(head.status) => Some(wait(Some(head))),
+            _ => None,
+        }
+    }
+
+    /// Whether the provider would answer if it were not asked for a stream.
+    fn refuses_streaming(&self) -> bool {
+        let Trouble::Refused(head, body) = self else { return false };
+        match head.status {
+            405 | 501 => true,
+            400 | 403 | 404 | 406 | 415 | 422 => {
+                let body = String::from_utf8_lossy(body).to_lowercase();
+                body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
+            }
+            _ => false,
+        }
+    }
+
+    fn write(&self, stream: &mut Stream, out: &mut Out) {
+        let clock = Clock::default();
+        let sink = &mut clock.sink(None, out);
+        match self {
+            Trouble::Broken(end) => stream.finish(end.clone(), sink),
+            Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
+                let to = head.header("location").unwrap_or("nowhere");
+                let message = format!(
+                    "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
+                    head.status
+                );
+                stream.error("redirected", &message, false, sink);
+            }
+            Trouble::Refused(head, body) => stream.error_body(head.status, body, sink),
+            Trouble::Miss(miss) => stream.error("tape_miss", &miss.to_string(), false, sink),
+        }
+    }
+}
+
+/// Words with which servers say that they do not stream.
+const REFUSALS: [&str; 11] = [
+    "not support",
+    "unsupported",
+    "not available",
+    "unavailable",
+    "not allowed",
+    "not enabled",
+    "disabled",
+    "not implemented",
+    "verified to stream",
+    "cannot stream",
+    "must be false",
+];

@@ -1,0 +1,146 @@
+//! What a turn asks: the conversation, the options, the tools and the key, before anything is sent.
+
+use crate::args::{Args, ToolsMode};
+use crate::key;
+use crate::out::Out;
+use anyhow::{Context, Result, anyhow, bail};
+use std::env;
+use std::io::IsTerminal;
+use stdio::Status;
+use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
+
+/// One turn, ready to be asked.
+#[derive(Debug)]
+pub struct Turn {
+    pub api: Api,
+    options: RequestOptions,
+    talk: Conversation,
+    /// The tools in OpenAI's shape, as JSON on one line.
+    tools: Option<String>,
+}
+
+impl Turn {
+    /// Puts the options together. The conversation comes later, so that a mistake here is told before standard input is read.
+    ///
+    /// # Errors
+    /// One line that names the option and the remedy.
+    pub fn new(args: &Args, recorded: Option<(Api, String)>) -> Result<Turn> {
+        let typed = &args.request;
+        if typed.tools_mode != ToolsMode::Native || typed.dialect.is_some() {
+            bail!("this version gives tools to the model in the request only: leave out --tools-mode and --dialect");
+        }
+        let (api, model) = recorded.unzip();
+        let api = match (typed.api, env::var("LLM_API")) {
+            (Some(api), _) => api,
+            (None, Ok(name)) => {
+                Api::from_name(&name).ok_or_else(|| anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'"))?
+            }
+            (None, Err(_)) => api.unwrap_or(Api::OpenaiChat),
+        };
+        let model = typed.model.clone().or_else(|| env::var("LLM_MODEL").ok()).or(model).filter(|m| !m.is_empty());
+        let Some(model) = model else { bail!("no model: name one with --model, or export LLM_MODEL") };
+        let tools = match &typed.tools {
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                let text = text.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
+                let tools = tool::Tools::read(&text).with_context(|| path.display().to_string())?;
+                Some(tools.list(|_| true))
+            }
+            None => None,
+        };
+        let options = RequestOptions {
+            model,
+            base_url: typed.base_url.clone().or_else(|| env::var("LLM_BASE_URL").ok()).filter(|url| !url.is_empty()),
+            key: None,
+            system: typed.system.clone(),
+            tools: tools.as_deref().map(serde_json::from_str).transpose()?,
+            tool_choice: typed.tool_choice.clone(),
+            params: typed.params.clone(),
+            headers: typed.headers.clone(),
+            stream: !typed.no_stream,
+        };
+        Ok(Turn { api, options, talk: Conversation::default(), tools })
+    }
+
+    /// Takes the key, which only a request that is really sent needs.
+    ///
+    /// # Errors
+    /// See [`key::key`].
+    pub fn take_key(&mut self, args: &Args) -> Result<()> {
+        self.options.key = key::key(args, self.api, self.url())?;
+        Ok(())
+    }
+
+    /// Takes the conversation and the question after it; gives the question as an event.
+    pub fn converse(&mut self, talk: Conversation, prompt: Option<&str>) -> Option<String> {
+        self.talk = talk;
+        let prompt = prompt?;
+        self.talk.push_user(prompt);
+        Some(format!("{{\"role\":\"user\",\"content\":{}}}", event::quoted(prompt)))
+    }
+
+    /// How often the model has answered since the last user's message.
+    pub fn steps(&self) -> usize {
+        self.talk.steps()
+    }
+
+    /// The model's name.
+    pub fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    /// Everything secret that goes into a request.
+    pub fn secrets(&self) -> Vec<String> {
+        let headers = self.options.headers.iter().filter(|(name, _)| key::is_secret(name)).map(|(_, value)| value);
+        headers
+            .map(|value| value.rsplit(' ').next().unwrap_or_default().to_owned())
+            .chain(self.options.key.clone())
+            .collect()
+    }
+
+    /// Where requests go.
+    pub fn url(&self) -> &str {
+        self.options.base_url.as_deref().unwrap_or(self.api.base_url())
+    }
+
+    /// Prints the request's body: on one line, or over several for a person at a terminal.
+    ///
+    /// # Errors
+    /// See [`Turn::request`]; failures of standard output.
+    pub fn show(&self, args: &Args, out: &mut Out) -> Result<Status> {
+        let mut body = self.request(args, false)?.body;
+        if std::io::stdout().is_terminal() {
+            body = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(&body)?)?;
+        }
+        out.text(&body)?;
+        Ok(Status::Done)
+    }
+
+    /// Whether the answer is asked for as a stream.
+    pub fn streams(&self) -> bool {
+        self.options.stream
+    }
+
+    /// The request; `whole` asks for the answer at once.
+    ///
+    /// # Errors
+    /// When the conversation is empty or cannot be put into the API's shape, or the key would be sent unprotected.
+    pub fn request(&self, args: &Args, whole: bool) -> Result<Request> {
+        let options = RequestOptions { stream: self.options.stream && !whole, ..self.options.clone() };
+        let request = request(self.api, &self.talk, &options)?;
+        key::check(args, &request)?;
+        Ok(request)
+    }
+
+    /// What `stream_start` says of this turn.
+    pub fn stream_options(&self, attempt: u32, fallback: bool) -> StreamOptions {
+        StreamOptions {
+            tools: self.tools.clone(),
+            tools_mode: Some(if self.tools.is_some() { "native" } else { "none" }.to_owned()),
+            model: Some(self.options.model.clone()),
+            attempt: (attempt > 1).then_some(attempt),
+            fallback,
+            ..StreamOptions::default()
+        }
+    }
+}
