@@ -44,6 +44,8 @@ pub(crate) struct Call {
     pub duration_ms: Option<f64>,
     pub exit_code: Option<i64>,
     pub cached: bool,
+    /// Whether its result is the answer, and yet to be told as such.
+    pub is_answer: bool,
     /// Nothing more will be heard of it.
     pub closed: bool,
 }
@@ -203,6 +205,7 @@ impl Calls {
                 call.summary = text("output_summary");
                 call.duration_ms = event.get("duration_ms").and_then(Raw::f64);
                 call.exit_code = event.get("exit_code").and_then(Raw::i64);
+                call.is_answer = event.get("return_directly").and_then(Raw::bool) == Some(true);
                 call.cached = event.get("cached").and_then(Raw::bool) == Some(true);
             }
         }
@@ -245,6 +248,7 @@ impl Calls {
             duration_ms: None,
             exit_code: None,
             cached: false,
+            is_answer: false,
             closed: false,
         });
         self.list.len() - 1

@@ -54,6 +54,8 @@ impl Plain {
 }
 
 impl Page for Plain {
+    const LIVE: bool = false;
+
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let new = self.last != Some(Block::Text(voice));
         // The empty lines that models like to begin with would only double the one between blocks.

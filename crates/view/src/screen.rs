@@ -205,6 +205,8 @@ impl Screen {
 }
 
 impl Page for Screen {
+    const LIVE: bool = true;
+
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let block = Block::Text(voice);
         // The empty lines that models like to begin with would only double the one between blocks.

@@ -23,6 +23,9 @@ pub(crate) enum Tone {
 
 /// What a story is told on. `out` takes what is to be shown now.
 pub(crate) trait Page {
+    /// Whether a result is told at once. Where it is not, it is told when the model's turn is over: then the same turn gives the
+    /// same page, however fast its tools were.
+    const LIVE: bool;
     /// A piece of running text.
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
     /// A line of ours.
@@ -44,15 +47,15 @@ pub(crate) trait Page {
 pub(crate) struct Story<P> {
     page: P,
     calls: Calls,
-    /// The streams and choices whose turn has said something that its message would only repeat.
-    spoke: Vec<(Option<Box<str>>, u32)>,
+    /// The streams and choices whose turn is going on: it has said something that its message would only repeat.
+    turns: Vec<(Option<Box<str>>, u32)>,
     /// Whose text was last on the page.
     now: (Option<Box<str>>, u32),
 }
 
 impl<P: Page> Story<P> {
     pub fn new(page: P) -> Self {
-        Story { page, calls: Calls::default(), spoke: Vec::new(), now: (None, 0) }
+        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0) }
     }
 
     fn speak(&mut self, event: &Event<'_>, out: &mut Vec<u8>, voice: Voice, text: &str) {
@@ -70,16 +73,16 @@ impl<P: Page> Story<P> {
         self.page.text(out, voice, text);
     }
 
-    /// Whether this turn has spoken; `say` makes it so.
-    fn spoke(&mut self, event: &Event<'_>, say: bool) -> bool {
+    /// Whether the model's turn of this event's stream and choice is going on.
+    fn is_turn(&self, event: &Event<'_>) -> bool {
         let who = (event.stream().map(Raw::text), event.choice());
-        let found = self.spoke.iter().position(|(s, c)| (s.as_deref(), *c) == who);
-        match found {
-            None if say => self.spoke.push((who.0.map(Into::into), who.1)),
-            Some(n) if !say => drop(self.spoke.swap_remove(n)),
-            _ => {}
+        self.turns.iter().any(|(s, c)| (s.as_deref(), *c) == who)
+    }
+
+    fn begin_turn(&mut self, event: &Event<'_>) {
+        if !self.is_turn(event) {
+            self.turns.push((event.stream().map(|s| s.text().into()), event.choice()));
         }
-        found.is_some()
     }
 
     fn message(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
@@ -91,7 +94,8 @@ impl<P: Page> Story<P> {
                 self.speak(event, out, Voice::User, &content);
                 self.page.pause();
             }
-            Some("assistant") if !self.spoke(event, false) => {
+            Some("assistant") if self.is_turn(event) => self.end_turn(event, out, false),
+            Some("assistant") => {
                 let reasoning = calls::plain(message.get("reasoning"));
                 self.speak(event, out, Voice::Thinking, &reasoning);
                 self.speak(event, out, Voice::Answer, &content);
@@ -115,12 +119,28 @@ impl<P: Page> Story<P> {
             // It had run before it was taken back: its card stands, and this is news.
             let reason = event.get_str("reason").unwrap_or_default();
             self.page.note(out, Tone::Warning, &format!("{} was taken back ({reason})", call.name));
-            return;
+        } else if P::LIVE || !call.is_over() || !self.is_turn(event) {
+            self.tell_call(event, out, n);
         }
+    }
+
+    fn tell_call(&mut self, event: &Event<'_>, out: &mut Vec<u8>, n: usize) {
         self.page.call(out, &self.calls, n);
-        if event.get("return_directly").and_then(Raw::bool) == Some(true) && matches!(call.state, State::Over(_)) {
+        let call = &mut self.calls.list[n];
+        if call.is_over() && std::mem::take(&mut call.is_answer) {
             let output = call.output.clone();
             self.speak(event, out, Voice::Answer, &output);
+        }
+    }
+
+    /// The model's turn is over, of this event's choice or of the whole stream: what was held back of its calls is told.
+    fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
+        let (stream, choice) = (event.stream().map(Raw::text), event.choice());
+        self.turns.retain(|(s, c)| s.as_deref() != stream || (*c != choice && !all));
+        for n in 0..self.calls.list.len() {
+            if !P::LIVE && self.calls.list[n].is_over() && self.calls.list[n].stream() == stream {
+                self.tell_call(event, out, n);
+            }
         }
     }
 
@@ -136,31 +156,32 @@ impl<P: Page> Story<P> {
     }
 
     fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        self.end_turn(event, out, true);
         let stream = event.stream().map(Raw::text);
         self.close(out, |call| call.stream() == stream);
         let told = self.calls.list.iter().take_while(|c| c.is_settled()).count();
         self.calls.list.drain(..told);
         self.page.forget(told);
         self.page.pause();
-        self.spoke.retain(|(s, _)| s.as_deref() != stream);
     }
 
     fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let text = |key: &str| event.get_str(key).unwrap_or_default();
         match event.kind() {
             Kind::ContentDelta | Kind::Thinking => {
-                self.spoke(event, true);
+                self.begin_turn(event);
                 let voice = if event.kind() == Kind::Thinking { Voice::Thinking } else { Voice::Answer };
                 self.speak(event, out, voice, &text("text"));
             }
             Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
-                self.spoke(event, true);
+                self.begin_turn(event);
                 self.call(event, out);
             }
             Kind::ToolUse | Kind::ToolProgress | Kind::ToolResult | Kind::Retract => self.call(event, out),
             Kind::Message => self.message(event, out),
             Kind::StreamStart => self.stream_start(event, out),
             Kind::StreamEnd => {
+                self.end_turn(event, out, true);
                 let why = match text("finish_reason").as_ref() {
                     "length" => "the answer was cut at the token limit",
                     "content_filter" => "the provider's content filter stopped the answer",

@@ -62,13 +62,19 @@ Let me see.
 
 -> huts {"day":"saturday"}
 -> weather {"day":"saturday","n":2}
-<- weather error, exit 3, 12 ms: no station
 
  One moment.
 
 <- huts 1.2 s: Lake hut 12 beds
+<- weather error, exit 3, 12 ms: no station
 "#;
     assert_eq!(text, expected);
+    // However fast the tools are: the results are told when the model's turn is over.
+    let mut early = lines(TURN);
+    let (huts, weather) = (early.remove(11), early.remove(9));
+    early.insert(7, huts);
+    early.insert(10, weather);
+    assert_eq!(pieces(&mut view::text(false), &early).concat(), expected);
     let text = pieces(&mut view::text(true), &lines(TURN)).concat();
     assert!(text.contains("<- huts done: Lake hut 12 beds\n") && !text.contains("12 ms"), "{text}");
 }
