@@ -1,7 +1,6 @@
 //! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
 
-use crate::{Block, Demux, Failure, Input, Output, Signals, Status, message};
-use base64::Engine;
+use crate::{BadLine, BadLines, Block, Demux, Failure, Input, Output, Signals, Status};
 use event::payload::{self, Warning};
 use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
@@ -57,11 +56,6 @@ impl Outcome {
     }
 }
 
-/// How many bad lines are told on standard error; all of them become warnings in the stream.
-const TOLD: u64 = 10;
-/// How much of a bad line its warning carries, in bytes.
-const CARRIED: usize = 64 * 1024;
-
 /// Runs a machine for each stream of the input until it ends, the answer is known, or a signal comes.
 ///
 /// # Errors
@@ -109,7 +103,7 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = Signals::new().ok();
     let mut stdout = Output::new();
-    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: 0, error: false };
+    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), error: false };
     let mut stopped = false;
     loop {
         while !stopped {
@@ -134,7 +128,7 @@ struct Reader<'o> {
     options: &'o Filter,
     scanner: Scanner,
     number: u64,
-    bad: u64,
+    bad: BadLines,
     error: bool,
 }
 
@@ -201,41 +195,11 @@ impl Reader<'_> {
         stage: &mut impl Stage,
         copy: &mut Copy<'_>,
     ) -> Result<(), Failure> {
-        let options = self.options;
-        if options.strict {
+        if self.options.strict {
             copy.flush()?;
-            return Err(Failure::Strict { file: file.to_owned(), line: self.number, what: what.to_owned() });
         }
-        self.bad += 1;
-        if self.bad <= TOLD {
-            let more = if self.bad == TOLD { "; further ones are only in the stream" } else { "" };
-            message(
-                options.command,
-                &format!("{file}, line {}: not an event ({what}), passed on as a warning{more}", self.number),
-            );
-        }
-        let mut kept = &start[..start.len().min(CARRIED)];
-        if let Err(e) = std::str::from_utf8(kept)
-            && e.error_len().is_none()
-        {
-            kept = &kept[..e.valid_up_to()]; // the cut fell into a character
-        }
-        let text = String::from_utf8_lossy(kept);
-        let exact = matches!(text, std::borrow::Cow::Borrowed(_));
-        let base64 = (!exact).then(|| base64::engine::general_purpose::STANDARD.encode(kept));
-        stage.bad_line(
-            &Warning {
-                source: options.command,
-                code: "not_an_event",
-                message: &format!("line {} of {file} is not an event: {what}", self.number),
-                raw: Some(&text),
-                raw_bytes: (kept.len() as u64 != length || !exact).then_some(length),
-                raw_base64: base64.as_deref(),
-                line: Some(self.number),
-            },
-            copy,
-        );
-        Ok(())
+        let bad = BadLine { file, number: self.number, start, length, what };
+        self.bad.warn(self.options, bad, |warning| stage.bad_line(warning, copy))
     }
 }
 

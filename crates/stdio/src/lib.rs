@@ -5,6 +5,7 @@
 //! ([`Demux`]) and the drivers that make a command of a machine ([`filter()`]) and of a view ([`view()`]). What it is not:
 //! it knows no event's meaning beyond what a driver must (where a stream begins and ends, whether an error passed).
 
+mod bad;
 mod demux;
 mod filter;
 mod input;
@@ -14,6 +15,7 @@ mod status;
 mod terminal;
 mod view;
 
+pub use bad::{BadLine, BadLines};
 pub use demux::Demux;
 pub use filter::{Emit, Filter, Outcome, filter};
 pub use input::{Block, Input};
