@@ -51,11 +51,14 @@ pub(crate) struct Story<P> {
     turns: Vec<(Option<Box<str>>, u32)>,
     /// Whose text was last on the page.
     now: (Option<Box<str>>, u32),
+    /// Tokens of all turns, by the provider's count.
+    read: i64,
+    written: i64,
 }
 
 impl<P: Page> Story<P> {
     pub fn new(page: P) -> Self {
-        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0) }
+        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0), read: 0, written: 0 }
     }
 
     fn speak(&mut self, event: &Event<'_>, out: &mut Vec<u8>, voice: Voice, text: &str) {
@@ -205,10 +208,9 @@ impl<P: Page> Story<P> {
                 self.page.note(out, Tone::Quiet, &format!("{} (run by the provider)", text("kind")));
             }
             Kind::SessionStats => {
-                let tokens = |key: &str| event.get(key).and_then(Raw::i64);
-                if let (Some(read), Some(written)) = (tokens("prompt_tokens"), tokens("completion_tokens")) {
-                    self.page.note(out, Tone::Figures, &format!("{read} tokens read, {written} written"));
-                }
+                let tokens = |key: &str| event.get(key).and_then(Raw::i64).unwrap_or(0);
+                self.read = self.read.saturating_add(tokens("prompt_tokens"));
+                self.written = self.written.saturating_add(tokens("completion_tokens"));
             }
             Kind::Other => {}
         }
@@ -223,6 +225,9 @@ impl<P: Page> View for Story<P> {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.close(out, |_| true);
+        if (self.read, self.written) != (0, 0) {
+            self.page.note(out, Tone::Figures, &format!("{} tokens read, {} written", self.read, self.written));
+        }
         self.page.finish(out);
     }
 }
