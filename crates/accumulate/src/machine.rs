@@ -3,12 +3,12 @@
 use crate::call::{Call, Told};
 use crate::id;
 use crate::judge::{self, Bench};
-use crate::message::Draft;
+use crate::message::{Committed, Draft};
 use crate::payload::{Commit, Partial, ToolCall};
 use crate::route::{Calls, Delta, Odd};
 use crate::shape::{self, Shape};
-use event::payload::{FinishReason, Message, Retract, Warning};
-use event::{Event, Kind, Machine, Raw, Sink};
+use event::payload::{FinishReason, Retract, Warning};
+use event::{Event, Field, Kind, Machine, Raw, Sink};
 use json::Tools;
 use std::rc::Rc;
 
@@ -111,20 +111,15 @@ impl Accumulate {
     }
 
     fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
-        let mut delta = Delta::default();
-        for (key, value) in event.fields() {
-            match key.as_ref() {
-                "index" => delta.index = value.i64(),
-                "tool_id" => delta.id = value.str(),
-                "tool_name" => delta.name = value.str(),
-                "arguments" => {
-                    delta.arguments = Some(value).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object())
-                }
-                "done" => delta.done = value.bool() == Some(true),
-                "provider" => delta.provider = Some(value.text()).filter(|p| *p != "null"),
-                _ => {}
-            }
-        }
+        let text = |field| event.field(field).and_then(Raw::str);
+        let delta = Delta {
+            index: event.field(Field::Index).and_then(Raw::i64),
+            id: text(Field::ToolId),
+            name: text(Field::ToolName),
+            arguments: event.field(Field::Arguments).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object()),
+            done: event.field(Field::Done).and_then(Raw::bool) == Some(true),
+            provider: event.field(Field::Provider).map(Raw::text),
+        };
         let number = event.choice();
         let at = self.choice(number);
         let tools = self.tools.as_deref();
@@ -257,7 +252,7 @@ impl Accumulate {
                 call.told = Told::Retracted;
             }
         } else if !choice.committed && self.options.shape.is_none() {
-            out.write(choice.number, &Message { message: &choice.draft.message(&choice.calls.list) });
+            out.write(choice.number, &Committed { draft: &choice.draft, calls: &choice.calls.list });
         }
     }
 
@@ -314,7 +309,7 @@ impl Machine for Accumulate {
         match event.kind() {
             Kind::StreamStart => self.start(event, out),
             Kind::ContentDelta => {
-                if let Some(text) = event.get("text") {
+                if let Some(text) = event.field(Field::Text) {
                     let at = self.choice(event.choice());
                     let draft = &mut self.choices[at].draft;
                     draft.half.push(text, &mut draft.content);

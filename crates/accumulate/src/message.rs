@@ -1,7 +1,7 @@
 //! The assistant's `message`: what the next request sends back, and the commit point of the calls.
 
 use crate::call::{Call, Told};
-use event::{Object, Surrogates};
+use event::{Kind, Object, Payload, Surrogates};
 
 /// A block of reasoning with data that must go back to the provider at its place.
 #[derive(Debug)]
@@ -38,18 +38,35 @@ impl Draft {
     pub fn reasoning(&self) -> &str {
         &self.reasoning
     }
+}
 
-    /// The message in OpenAI's shape, with `reasoning` and `provider` where the next turn needs them: `provider` lists the
-    /// blocks in their order, each with its text (`thinking`), its `data`, and its place (`calls` begun and `text` written before).
-    pub fn message(&self, calls: &[Call]) -> String {
-        let mut out = Vec::with_capacity(64 + self.content.len());
-        let mut o = Object::open(&mut out);
-        let mut named = calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
+/// The message in OpenAI's shape, with `reasoning` and `provider` where the next turn needs them: `provider` lists the blocks
+/// in their order, each with its text (`thinking`), its `data`, and its place (`calls` begun and `text` written before).
+#[derive(Debug)]
+pub(crate) struct Committed<'a> {
+    pub draft: &'a Draft,
+    pub calls: &'a [Call],
+}
+
+impl Payload for Committed<'_> {
+    fn kind(&self) -> Kind {
+        Kind::Message
+    }
+
+    fn fields(&self, o: &mut Object<'_>) {
+        o.object("message", |o| self.message(o));
+    }
+}
+
+impl Committed<'_> {
+    fn message(&self, o: &mut Object<'_>) {
+        let draft = self.draft;
+        let mut named = self.calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
         o.str("role", "assistant");
-        if self.content.is_empty() && named.peek().is_some() {
+        if draft.content.is_empty() && named.peek().is_some() {
             o.raw("content", "null");
         } else {
-            o.str("content", &self.content);
+            o.str("content", &draft.content);
         }
         if named.peek().is_some() {
             o.array("tool_calls", |list| {
@@ -65,20 +82,18 @@ impl Draft {
                 }
             });
         }
-        if !self.reasoning.is_empty() {
-            o.str("reasoning", &self.reasoning);
+        if !draft.reasoning.is_empty() {
+            o.str("reasoning", &draft.reasoning);
         }
-        if !self.blocks.is_empty() {
+        if !draft.blocks.is_empty() {
             o.array("provider", |list| {
-                for b in &self.blocks {
+                for b in &draft.blocks {
                     list.object(|o| {
-                        o.str("thinking", &self.reasoning[b.thinking.0..b.thinking.1]).raw("data", &b.data);
+                        o.str("thinking", &draft.reasoning[b.thinking.0..b.thinking.1]).raw("data", &b.data);
                         o.int("calls", b.calls as u64).bool("text", b.text);
                     });
                 }
             });
         }
-        o.close();
-        String::from_utf8(out).unwrap_or_default()
     }
 }

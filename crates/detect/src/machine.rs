@@ -2,7 +2,7 @@
 
 use crate::checker::{Checker, End, Verdict};
 use event::payload::{Decision, FinishReason};
-use event::{Event, Kind, Machine, Sink};
+use event::{Event, Field, Kind, Machine, Sink};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -174,7 +174,7 @@ impl Choice {
     /// Remembers the calls that have begun, for [`Choice::retract`].
     fn begin(&mut self, event: &Event<'_>) {
         // Most deltas name nothing, and say so at the price of a look at their keys.
-        if event.get("tool_name").is_none() && event.get("tool_id").is_none() {
+        if event.field(Field::ToolName).is_none() && event.field(Field::ToolId).is_none() {
             return;
         }
         let mut begun = Begun { id: None, index: None };
@@ -235,7 +235,7 @@ impl Machine for Detect {
                     Kind::ToolCallDelta | Kind::ToolCall => choice.begin(event),
                     Kind::Retract => choice.retract(event),
                     Kind::ContentDelta if choice.decided.is_none() => {
-                        choice.bytes += event.get("text").map_or(0, |text| text.str_len() as u64);
+                        choice.bytes += event.field(Field::Text).map_or(0, |text| text.str_len() as u64);
                     }
                     _ => {}
                 }

@@ -14,7 +14,7 @@ mod scan;
 mod write;
 
 pub use kind::Kind;
-pub use line::{Event, Scanner};
+pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
 pub use raw::{Entries, Items, Raw, Surrogates};

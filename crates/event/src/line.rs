@@ -6,6 +6,21 @@ use crate::{
 };
 use std::borrow::Cow;
 
+/// The fields that a filter looks for in every line, told apart once while the line is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants are fields of events")]
+pub enum Field {
+    Text,
+    Index,
+    ToolId,
+    ToolName,
+    Arguments,
+    Done,
+    Provider,
+    /// Any other; see [`Event::get`].
+    Other,
+}
+
 /// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to it).
 #[derive(Clone, Copy, Debug)]
 struct Slot {
@@ -13,6 +28,7 @@ struct Slot {
     value: (u32, u32),
     key_escaped: bool,
     value_escaped: bool,
+    field: Field,
 }
 
 /// Reads lines; keeps its table of members from line to line, so that reading allocates nothing.
@@ -47,7 +63,7 @@ impl Scanner {
         } else {
             loop {
                 if !std::mem::take(&mut value_before) {
-                    let slot = member(b, i)?;
+                    let mut slot = member(b, i)?;
                     match slot.common(b) {
                         Common::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
                         Common::Stream => stream = Some(slot),
@@ -55,7 +71,10 @@ impl Scanner {
                             choice = slot.value(line).i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0)
                         }
                         Common::Time => t = Some(slot),
-                        Common::No => self.slots.push(slot),
+                        Common::Not(field) => {
+                            slot.field = field;
+                            self.slots.push(slot);
+                        }
                     }
                     i = slot.value.1 as usize;
                 }
@@ -110,7 +129,27 @@ enum Common {
     Stream,
     Choice,
     Time,
-    No,
+    Not(Field),
+}
+
+impl Common {
+    #[inline]
+    fn of(key: &[u8]) -> Common {
+        match key {
+            b"t" => Common::Time,
+            b"type" => Common::Type,
+            b"stream" => Common::Stream,
+            b"choice" => Common::Choice,
+            b"text" => Common::Not(Field::Text),
+            b"index" => Common::Not(Field::Index),
+            b"tool_id" => Common::Not(Field::ToolId),
+            b"tool_name" => Common::Not(Field::ToolName),
+            b"arguments" => Common::Not(Field::Arguments),
+            b"done" => Common::Not(Field::Done),
+            b"provider" => Common::Not(Field::Provider),
+            _ => Common::Not(Field::Other),
+        }
+    }
 }
 
 impl Slot {
@@ -118,21 +157,9 @@ impl Slot {
     fn common(&self, b: &[u8]) -> Common {
         if self.key_escaped {
             let raw = std::str::from_utf8(&b[self.key.0 as usize..self.key.1 as usize]).unwrap_or_default();
-            return match Raw::checked(raw, true).str().as_deref() {
-                Some("type") => Common::Type,
-                Some("stream") => Common::Stream,
-                Some("choice") => Common::Choice,
-                Some("t") => Common::Time,
-                _ => Common::No,
-            };
+            return Common::of(Raw::checked(raw, true).str().unwrap_or_default().as_bytes());
         }
-        match &b[self.key.0 as usize + 1..self.key.1 as usize - 1] {
-            b"t" => Common::Time,
-            b"type" => Common::Type,
-            b"stream" => Common::Stream,
-            b"choice" => Common::Choice,
-            _ => Common::No,
-        }
+        Common::of(&b[self.key.0 as usize + 1..self.key.1 as usize - 1])
     }
 
     #[inline]
@@ -174,7 +201,13 @@ fn member(b: &[u8], at: usize) -> Scan<Slot> {
     }
     let start = scan::space(b, i + 1);
     let (end, value_escaped) = scan::value(b, start)?;
-    Ok(Slot { key: (at as u32, key_end as u32), value: (start as u32, end as u32), key_escaped, value_escaped })
+    Ok(Slot {
+        key: (at as u32, key_end as u32),
+        value: (start as u32, end as u32),
+        key_escaped,
+        value_escaped,
+        field: Field::Other,
+    })
 }
 
 /// One event: its kind, the common fields, and the others by name. Points into the line it was read from.
@@ -217,6 +250,13 @@ impl<'a> Event<'a> {
     /// The field `key`, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         let slot = self.slots.iter().rev().find(|s| s.is(self.raw, key))?;
+        Some(slot.value(self.raw)).filter(|v| !v.is_null())
+    }
+
+    /// The field of a hot path, likewise: [`Event::get`] without a look at the keys.
+    #[inline]
+    pub fn field(&self, field: Field) -> Option<Raw<'a>> {
+        let slot = self.slots.iter().rev().find(|s| s.field == field)?;
         Some(slot.value(self.raw)).filter(|v| !v.is_null())
     }
 

@@ -247,23 +247,55 @@ pub struct Surrogates {
 
 impl Surrogates {
     /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece. Other values are ignored.
+    #[inline]
     pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
         let Some(inner) = piece.inner() else { return };
-        if inner.is_empty() {
-            return;
-        }
-        let mut rest = inner;
-        while let Some(at) = rest.find('\\') {
-            if at > 0 {
-                self.finish(out);
-            }
-            out.push_str(&rest[..at]);
-            rest = self.escape(&rest[at + 1..], out);
-        }
-        if !rest.is_empty() {
+        if piece.escaped {
+            self.push_escaped(inner, out);
+        } else if !inner.is_empty() {
             self.finish(out);
+            out.push_str(inner);
         }
-        out.push_str(rest);
+    }
+
+    /// Pieces of arguments are short and full of `\"`, so this looks at each byte once and calls nothing for a plain run.
+    fn push_escaped(&mut self, inner: &str, out: &mut String) {
+        let b = inner.as_bytes();
+        let (mut from, mut i) = (0, 0);
+        while i < b.len() {
+            if b[i] != b'\\' {
+                i += 1;
+                continue;
+            }
+            if from < i {
+                self.finish(out);
+                out.push_str(&inner[from..i]);
+            }
+            i += match b.get(i + 1) {
+                Some(b'u') => {
+                    self.unit(inner.get(i + 2..i + 6).unwrap_or_default(), out);
+                    6
+                }
+                letter => {
+                    self.finish(out);
+                    out.push(match letter {
+                        Some(b'b') => '\u{8}',
+                        Some(b'f') => '\u{c}',
+                        Some(b'n') => '\n',
+                        Some(b'r') => '\r',
+                        Some(b't') => '\t',
+                        Some(c) => char::from(*c),
+                        None => '\u{fffd}',
+                    });
+                    2
+                }
+            };
+            from = i;
+        }
+        if from < b.len() {
+            self.finish(out);
+            out.push_str(&inner[from..]);
+        }
     }
 
     /// Writes U+FFFD for a half that was kept and never completed.
@@ -273,22 +305,8 @@ impl Surrogates {
         }
     }
 
-    /// One escape, `rest` beginning after its backslash; gives what follows it.
-    fn escape<'a>(&mut self, rest: &'a str, out: &mut String) -> &'a str {
-        let (letter, after) = rest.split_at(rest.len().min(1));
-        if letter != "u" {
-            self.finish(out);
-            out.push(match letter {
-                "b" => '\u{8}',
-                "f" => '\u{c}',
-                "n" => '\n',
-                "r" => '\r',
-                "t" => '\t',
-                _ => letter.chars().next().unwrap_or('\u{fffd}'),
-            });
-            return after;
-        }
-        let (hex, after) = after.split_at(after.len().min(4));
+    /// One `\uXXXX`.
+    fn unit(&mut self, hex: &str, out: &mut String) {
         let unit = u16::from_str_radix(hex, 16).unwrap_or(0xfffd);
         match (self.high.take(), unit) {
             (high, 0xd800..=0xdbff) => {
@@ -298,7 +316,7 @@ impl Surrogates {
                 self.high = Some(unit);
             }
             (Some(high), 0xdc00..=0xdfff) => {
-                out.extend(char::decode_utf16([high, unit]).map(|c| c.unwrap_or('\u{fffd}')))
+                out.extend(char::decode_utf16([high, unit]).map(|c| c.unwrap_or('\u{fffd}')));
             }
             (high, _) => {
                 if high.is_some() {
@@ -307,7 +325,6 @@ impl Surrogates {
                 out.push(char::from_u32(unit.into()).unwrap_or('\u{fffd}'));
             }
         }
-        after
     }
 }
 

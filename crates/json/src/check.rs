@@ -3,7 +3,6 @@
 
 use event::{Raw, ScanError};
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 /// What kind of value a text holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,22 +106,20 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
 struct Walk<'a> {
     text: &'a str,
     base: usize,
-    open: Vec<Open<'a>>,
-    /// The keys of all open objects, the innermost last.
-    keys: Vec<Cow<'a, str>>,
+    open: Vec<Open>,
+    /// The keys of all open objects and where each stands, the innermost object's last.
+    keys: Vec<(Cow<'a, str>, usize)>,
 }
 
 /// A bracket that is open.
-struct Open<'a> {
+struct Open {
     /// Where its keys begin in the list.
     keys: usize,
-    /// They are looked up here once there are many of them.
-    many: Option<HashSet<Cow<'a, str>>>,
     /// It is an object, and a key comes next.
     expected: bool,
 }
 
-/// Up to this many keys of an object are compared one by one, which is faster than hashing them.
+/// Up to this many keys of an object are compared one by one as they come; more are sorted when the object closes.
 const FEW: usize = 16;
 
 impl<'a> Walk<'a> {
@@ -136,17 +133,20 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 open @ (b'{' | b'[') => {
-                    self.open.push(Open { keys: self.keys.len(), many: None, expected: open == b'{' });
+                    self.open.push(Open { keys: self.keys.len(), expected: open == b'{' });
                 }
                 b'}' | b']' => {
                     if let Some(closed) = self.open.pop() {
-                        self.keys.truncate(closed.keys);
+                        self.close(closed.keys)?;
                     }
                 }
                 b':' => self.expect_key(false),
                 b',' => self.expect_key(true),
                 b'-' | b'0'..=b'9' => {
-                    let end = b[i..].iter().position(|c| !b"+-.eE0123456789".contains(c)).map_or(b.len(), |n| i + n);
+                    let end = b[i..]
+                        .iter()
+                        .position(|c| !matches!(c, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
+                        .map_or(b.len(), |n| i + n);
                     let number = &self.text[i..end];
                     // Without an exponent it takes more than 300 digits to leave the range.
                     let short = number.len() < 300 && !number.contains(['e', 'E']);
@@ -199,36 +199,48 @@ impl<'a> Walk<'a> {
         if let Some(at) = high {
             return Err(JsonError::LoneSurrogate { at: self.base + at });
         }
-        let quoted = &self.text[start..=i];
-        if !self.key(quoted, escaped) {
-            let key = quoted.chars().take(64).collect();
-            return Err(JsonError::DuplicateKey { key, at: self.base + start });
-        }
+        self.key(start, i + 1, escaped)?;
         Ok(i + 1)
     }
 
-    /// A string in its quotes: if it is a key, whether it is new to its object.
-    fn key(&mut self, quoted: &'a str, escaped: bool) -> bool {
-        let Some(open) = self.open.last_mut().filter(|open| open.expected) else { return true };
+    /// The string `start..end`: if it is a key, it must be new to its object.
+    fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), JsonError> {
+        let Some(open) = self.open.last_mut().filter(|open| open.expected) else { return Ok(()) };
         open.expected = false;
+        let quoted = &self.text[start..end];
         let key = if escaped {
             Raw::parse(quoted).ok().and_then(Raw::str).unwrap_or_default()
         } else {
             Cow::Borrowed(&quoted[1..quoted.len() - 1])
         };
         let known = &self.keys[open.keys..];
-        if known.len() == FEW {
-            open.many = Some(known.iter().cloned().collect());
+        if known.len() <= FEW && known.iter().any(|(k, _)| *k == key) {
+            return self.twice(start);
         }
-        match &mut open.many {
-            Some(many) => {
-                // One key stays in the list, so that it is known to have any.
-                return many.insert(key);
+        self.keys.push((key, start));
+        Ok(())
+    }
+
+    /// An object closes, whose keys begin at `from` in the list.
+    fn close(&mut self, from: usize) -> Result<(), JsonError> {
+        let keys = &mut self.keys[from..];
+        if keys.len() > FEW {
+            keys.sort_unstable();
+            if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                let again = pair[1].1;
+                return self.twice(again);
             }
-            None if known.contains(&key) => return false,
-            None => self.keys.push(key),
         }
-        true
+        self.keys.truncate(from);
+        Ok(())
+    }
+
+    /// The key at `start` stood in its object already.
+    fn twice(&self, start: usize) -> Result<(), JsonError> {
+        let rest = &self.text[start..];
+        let end = 1 + rest[1..].find('"').unwrap_or(0);
+        let key = rest[..=end].chars().take(64).collect();
+        Err(JsonError::DuplicateKey { key, at: self.base + start })
     }
 }
 

@@ -91,6 +91,11 @@ impl Scanner {
                         }
                     }
                 }
+                // Runs of digits are most of what is not text.
+                State::Digits | State::Fraction | State::Power if c.is_ascii_digit() => {
+                    i += b[i..].iter().position(|c| !c.is_ascii_digit()).unwrap_or(b.len() - i);
+                    continue;
+                }
                 State::End => match c {
                     b' ' | b'\t' | b'\r' | b'\n' => {}
                     _ => return i,
