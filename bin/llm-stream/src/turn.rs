@@ -4,6 +4,7 @@ use crate::args::{Args, ToolsMode};
 use crate::key;
 use crate::out::Out;
 use anyhow::{Context, Result, anyhow, bail};
+use reqwest::Url;
 use std::env;
 use std::io::IsTerminal;
 use stdio::Status;
@@ -50,7 +51,12 @@ impl Turn {
         };
         let options = RequestOptions {
             model,
-            base_url: typed.base_url.clone().or_else(|| env::var("LLM_BASE_URL").ok()).filter(|url| !url.is_empty()),
+            base_url: typed
+                .base_url
+                .clone()
+                .or_else(|| env::var("LLM_BASE_URL").ok())
+                .filter(|url| !url.is_empty())
+                .map(|url| with_version(url, api)),
             key: None,
             system: typed.system.clone(),
             tools: tools.as_deref().map(serde_json::from_str).transpose()?,
@@ -141,6 +147,35 @@ impl Turn {
             attempt: (attempt > 1).then_some(attempt),
             fallback,
             ..StreamOptions::default()
+        }
+    }
+}
+
+/// A server's bare address gets the path that the provider's own has (`/v1`), since most servers copy that; any other stays.
+fn with_version(url: String, api: Api) -> String {
+    let (Ok(mut typed), Ok(own)) = (Url::parse(&url), Url::parse(api.base_url())) else { return url };
+    if !matches!(typed.path(), "" | "/") {
+        return url;
+    }
+    typed.set_path(own.path());
+    typed.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_address_gets_the_usual_path() {
+        for (api, typed, full) in [
+            (Api::OpenaiChat, "http://h:1", "http://h:1/v1"),
+            (Api::OpenaiChat, "http://h/?v=2", "http://h/v1?v=2"),
+            (Api::OpenaiChat, "http://h/api", "http://h/api"),
+            (Api::Gemini, "https://h", "https://h/v1beta"),
+            (Api::Ollama, "http://h:2", "http://h:2/"),
+            (Api::OpenaiChat, "not a url", "not a url"),
+        ] {
+            assert_eq!(with_version(typed.to_owned(), api), full);
         }
     }
 }
