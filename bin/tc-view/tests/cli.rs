@@ -120,6 +120,45 @@ fn a_full_disk_is_told() {
     assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
 }
 
+/// What a terminal of 40 columns gets.
+fn on_a_terminal(variable: &str, value: &str) -> String {
+    use rustix::{pty, termios};
+    let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
+    pty::grantpt(&terminal).unwrap();
+    pty::unlockpt(&terminal).unwrap();
+    let name = pty::ptsname(&terminal, Vec::new()).unwrap();
+    let stdout = std::fs::File::options().write(true).open(name.to_str().unwrap()).unwrap();
+    let size = termios::Winsize { ws_row: 20, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 };
+    termios::tcsetwinsize(&stdout, size).unwrap();
+    let mut command = tc_view(&[]);
+    command.env_remove("NO_COLOR").env("TERM", "xterm").env(variable, value).stdout(stdout);
+    let mut child = command.spawn().unwrap();
+    drop(command); // and with it our hold on the terminal's other end
+    child.stdin.take().unwrap().write_all(TURN.as_bytes()).unwrap();
+    // Reading ends with an error once nobody holds the other end.
+    let mut seen = Vec::new();
+    let _ = std::fs::File::from(terminal).read_to_end(&mut seen);
+    assert_eq!(ended(child), 0);
+    String::from_utf8(seen).unwrap()
+}
+
+#[test]
+fn a_terminal_gets_cards_that_change_in_place() {
+    let seen = on_a_terminal("TERM", "xterm");
+    assert!(seen.contains("It is \\x1b[31mcold\\u202e."), "{seen:?}");
+    let (before, after) = seen.split_once("\u{1b}[J").unwrap();
+    assert!(before.contains("○") && before.contains("called"), "{before:?}");
+    assert!(after.contains("✓") && after.contains("\u{1b}[34G") && after.contains("7.0 ms"), "{after:?}");
+    assert!(seen.contains("\u{1b}[1m"), "{seen:?}");
+
+    let plain = on_a_terminal("NO_COLOR", "1");
+    assert!(plain.contains("\u{1b}[J") && plain.contains("✓ heat"), "{plain:?}");
+    assert!(!plain.contains("\u{1b}[1m") && !plain.contains("\u{1b}[2m"), "{plain:?}");
+
+    let dumb = on_a_terminal("TERM", "dumb");
+    assert!(!dumb.contains('\u{1b}') && dumb.contains("-> heat"), "{dumb:?}");
+}
+
 fn ended(mut child: Child) -> i32 {
     let status = child.wait().unwrap().code().unwrap();
     let mut stderr = String::new();

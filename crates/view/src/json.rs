@@ -138,8 +138,12 @@ fn write_call(o: &mut Object<'_>, call: &Call) {
             }
             o.str("output", &call.output);
         }
-        State::Withdrawn => drop(o.str("status", "retracted")),
-        State::Refused(code) => drop(o.str("error", code)),
+        State::Withdrawn => {
+            o.str("status", "retracted");
+        }
+        State::Refused(code) => {
+            o.str("error", code);
+        }
         State::Arriving | State::Called | State::Running => {}
     }
 }
