@@ -7,6 +7,8 @@ pub(crate) mod mistral;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+mod part;
+mod prompt;
 mod tools;
 
 pub use tools::openai_tools;

@@ -3,6 +3,8 @@
 pub(crate) mod anthropic;
 mod anthropic_block;
 mod anthropic_converse;
+#[cfg(test)]
+mod brief;
 pub(crate) mod cohere;
 mod field;
 pub(crate) mod gemini;

@@ -1,10 +1,200 @@
-//! .
+//! Anthropic's request: the system prompt apart, content in blocks, results of tools in the user's next message.
+//!
+//! Source of the format: Anthropic's Messages API reference; blocks of reasoning go back as "Extended thinking" says.
 
-use super::{RequestError, RequestOptions};
+use super::part::{Kind, Part, Source, parts};
+use super::prompt::{is_system, system};
+use super::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::Conversation;
-use serde_json::{Map, Value};
+use crate::conversation::{Block, Message};
+use serde_json::{Map, Value, json};
+
+/// This API's name in the table, under which its data stands in a message.
+const API: &str = "anthropic";
+
+/// `max_tokens` has no default of the provider's. Every model since Claude 3.5 can write as much.
+const MAX_TOKENS: u64 = 8192;
 
 /// The body of the request.
-pub(crate) fn body(_talk: &Conversation, _options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    Ok(Map::new())
+pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), options.model.as_str().into());
+    body.insert("max_tokens".to_owned(), MAX_TOKENS.into());
+    if let Some(system) = system(talk, options) {
+        body.insert("system".to_owned(), system.into());
+    }
+    let messages = messages(talk)?;
+    if messages.is_empty() {
+        return Err(RequestError::Empty);
+    }
+    body.insert("messages".to_owned(), messages.into());
+    let tools = options.tool_list()?;
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.iter().map(tool).collect());
+        if let Some(choice) = options.choice() {
+            let choice = match choice {
+                ToolChoice::Auto => json!({"type": "auto"}),
+                ToolChoice::None => json!({"type": "none"}),
+                ToolChoice::Required => json!({"type": "any"}),
+                ToolChoice::Name(name) => json!({"type": "tool", "name": name}),
+            };
+            body.insert("tool_choice".to_owned(), choice);
+        }
+    }
+    if options.stream {
+        body.insert("stream".to_owned(), true.into());
+    }
+    Ok(body)
+}
+
+fn tool(tool: &Tool<'_>) -> Value {
+    let (name, description, strict) = match tool {
+        Tool::Function { name, description, strict, .. } => (*name, *description, *strict),
+        Tool::Other(other) => return (*other).clone(),
+    };
+    let mut out = Map::new();
+    out.insert("name".to_owned(), name.into());
+    if let Some(description) = description {
+        out.insert("description".to_owned(), description.into());
+    }
+    let mut schema = tool.schema();
+    if let Some(schema) = schema.as_object_mut() {
+        // Required here, and often left out.
+        schema.entry("type").or_insert_with(|| "object".into());
+    }
+    out.insert("input_schema".to_owned(), schema);
+    if strict == Some(true) {
+        out.insert("strict".to_owned(), true.into());
+    }
+    Value::Object(out)
+}
+
+fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
+    let mut messages = Vec::new();
+    // Results of one turn's calls stand in one message, or the provider takes only the first for an answer.
+    let mut results: Vec<Value> = Vec::new();
+    for (position, message) in (1..).zip(&talk.messages) {
+        if message.role() != "tool" {
+            flush(&mut results, &mut messages);
+        }
+        let (role, content) = match message.role() {
+            role if is_system(role) => continue,
+            "user" => ("user", blocks(message, position)?),
+            "assistant" => ("assistant", answer(message)),
+            "tool" => {
+                results.push(result(message, position)?);
+                continue;
+            }
+            role => return Err(RequestError::Message { position, why: format!("the role {role:?} is not known") }),
+        };
+        if !content.is_empty() {
+            messages.push(json!({"role": role, "content": plain(content)}));
+        }
+    }
+    flush(&mut results, &mut messages);
+    Ok(messages)
+}
+
+fn flush(results: &mut Vec<Value>, messages: &mut Vec<Value>) {
+    if !results.is_empty() {
+        messages.push(json!({"role": "user", "content": std::mem::take(results)}));
+    }
+}
+
+/// One block of text alone is written as a string.
+fn plain(mut blocks: Vec<Value>) -> Value {
+    let is_text = |b: &Value| b["type"] == "text" && b.as_object().is_some_and(|b| b.len() == 2);
+    if blocks.len() == 1 && is_text(&blocks[0]) {
+        return blocks[0]["text"].take();
+    }
+    Value::Array(blocks)
+}
+
+fn text(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError> {
+    let mut blocks = Vec::new();
+    for part in parts(message.content()) {
+        blocks.push(match part {
+            // The provider refuses blocks without text.
+            Part::Text(t) if t.trim().is_empty() => continue,
+            Part::Text(t) => text(t),
+            Part::Media { kind, source, name } => {
+                let source = match source {
+                    Source::Base64 { mime, data } => json!({"type": "base64", "media_type": mime, "data": data}),
+                    Source::Url(url) => json!({"type": "url", "url": url}),
+                };
+                match (kind, name) {
+                    (Kind::Image, _) => json!({"type": "image", "source": source}),
+                    (Kind::File, Some(name)) => json!({"type": "document", "source": source, "title": name}),
+                    (Kind::File, None) => json!({"type": "document", "source": source}),
+                }
+            }
+            Part::Other(part) if part["type"] == "input_audio" => {
+                let why = "the API has no audio".to_owned();
+                return Err(RequestError::Message { position, why });
+            }
+            Part::Other(part) => part.clone(),
+        });
+    }
+    Ok(blocks)
+}
+
+fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
+    let content = plain(blocks(message, position)?);
+    let mut result = Map::new();
+    result.insert("type".to_owned(), "tool_result".into());
+    result.insert("tool_use_id".to_owned(), id(message.tool_call_id()).into());
+    if content.as_array().is_none_or(|c| !c.is_empty()) {
+        result.insert("content".to_owned(), content);
+    }
+    Ok(Value::Object(result))
+}
+
+/// An assistant's message: what must go back stands where it stood among text and calls.
+fn answer(message: &Message) -> Vec<Value> {
+    let calls = message.calls();
+    let own: Vec<(Block<'_>, Value)> = message.blocks().into_iter().filter_map(|b| Some((b, kept(&b)?))).collect();
+    let mut content = Vec::new();
+    // Text that was written between or after calls stands before them: a message has one text.
+    let before_text = |b: &Block<'_>| b.calls == 0 && (!b.text || calls.is_empty());
+    content.extend(own.iter().filter(|(b, _)| before_text(b)).map(|(_, block)| block.clone()));
+    let said = message.text();
+    if !said.trim().is_empty() {
+        content.push(text(&said));
+    }
+    for n in 0..=calls.len() {
+        let here = own.iter().filter(|(b, _)| !before_text(b) && b.calls.min(calls.len()) == n);
+        // A message must not end with reasoning, and what follows the last call has nothing to explain any more.
+        let here = here.filter(|(_, block)| n < calls.len() || !is_thinking(block));
+        content.extend(here.map(|(_, block)| block.clone()));
+        if let Some(call) = calls.get(n) {
+            let input: Value = serde_json::from_str(call.arguments).unwrap_or_else(|_| json!({}));
+            content.push(json!({"type": "tool_use", "id": id(call.id), "name": call.name, "input": input}));
+        }
+    }
+    if content.iter().all(is_thinking) { Vec::new() } else { content }
+}
+
+/// The provider's own block, as it was.
+fn kept(block: &Block<'_>) -> Option<Value> {
+    let data = block.data(API)?;
+    if let Some(signature) = data.get("signature") {
+        return Some(json!({"type": "thinking", "thinking": block.thinking, "signature": signature}));
+    }
+    if let Some(data) = data.get("redacted") {
+        return Some(json!({"type": "redacted_thinking", "data": data}));
+    }
+    data.get("block").cloned()
+}
+
+fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
+}
+
+/// Ids of other providers may hold what this one refuses (`functions.find:0`).
+fn id(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }

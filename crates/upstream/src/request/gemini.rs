@@ -1,16 +1,211 @@
-//! .
+//! Gemini's request: contents of the roles `user` and `model`, calls and results by the function's name.
+//!
+//! Source of the format: the Gemini API reference of `generateContent`, and "Thought signatures".
 
-use super::{RequestError, RequestOptions};
+use super::part::{Part, Source, parts};
+use super::prompt::{is_system, system};
+use super::{RequestError, RequestOptions, Tool, ToolChoice};
 use crate::Conversation;
-use serde_json::{Map, Value};
+use crate::conversation::{Block, Message};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
-/// The body of the request.
-pub(crate) fn body(_talk: &Conversation, _options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    Ok(Map::new())
-}
+/// This API's name in the table, under which its data stands in a message.
+const API: &str = "gemini";
+
+/// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls without a signature.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// What follows the base URL.
 pub(crate) fn path(options: &RequestOptions) -> String {
     let method = if options.stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    format!("/models/{}:{method}", options.model)
+    let model = options.model.strip_prefix("models/").unwrap_or(&options.model);
+    let folder = if model.starts_with("tunedModels/") { "" } else { "models/" };
+    format!("/{folder}{model}:{method}")
+}
+
+/// The body of the request.
+pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
+    let mut body = Map::new();
+    if let Some(system) = system(talk, options) {
+        body.insert("systemInstruction".to_owned(), json!({"parts": [{"text": system}]}));
+    }
+    let contents = contents(talk, options)?;
+    if contents.is_empty() {
+        return Err(RequestError::Empty);
+    }
+    body.insert("contents".to_owned(), contents.into());
+    let (mut functions, mut tools) = (Vec::new(), Vec::new());
+    for tool in options.tool_list()? {
+        match tool {
+            Tool::Function { name, description, .. } => functions.push(declaration(name, description, tool.schema())),
+            Tool::Other(other) => tools.push(other.clone()),
+        }
+    }
+    if !functions.is_empty() {
+        tools.insert(0, json!({"functionDeclarations": functions}));
+        if let Some(choice) = options.choice() {
+            let config = match choice {
+                ToolChoice::Auto => json!({"mode": "AUTO"}),
+                ToolChoice::None => json!({"mode": "NONE"}),
+                ToolChoice::Required => json!({"mode": "ANY"}),
+                ToolChoice::Name(name) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+            };
+            body.insert("toolConfig".to_owned(), json!({"functionCallingConfig": config}));
+        }
+    }
+    if !tools.is_empty() {
+        body.insert("tools".to_owned(), tools.into());
+    }
+    Ok(body)
+}
+
+/// The schema goes in as JSON Schema, which this member takes as it is; `parameters` would take a part of OpenAPI's only.
+fn declaration(name: &str, description: Option<&str>, mut schema: Value) -> Value {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.shift_remove("$schema");
+    }
+    let mut declaration = Map::new();
+    declaration.insert("name".to_owned(), name.into());
+    if let Some(description) = description {
+        declaration.insert("description".to_owned(), description.into());
+    }
+    declaration.insert("parametersJsonSchema".to_owned(), schema);
+    Value::Object(declaration)
+}
+
+/// What a result needs to know of its call.
+struct Called<'a> {
+    name: &'a str,
+    id: Option<&'a Value>,
+}
+
+fn contents(talk: &Conversation, options: &RequestOptions) -> Result<Vec<Value>, RequestError> {
+    let mut contents = Vec::new();
+    let mut results: Vec<Value> = Vec::new();
+    let mut called: HashMap<&str, Called<'_>> = HashMap::new();
+    for (position, message) in (1..).zip(&talk.messages) {
+        if message.role() != "tool" && !results.is_empty() {
+            contents.push(json!({"role": "user", "parts": std::mem::take(&mut results)}));
+        }
+        let (role, parts) = match message.role() {
+            role if is_system(role) => continue,
+            "user" => ("user", said(message)),
+            "assistant" => {
+                for call in message.calls() {
+                    let id = call.provider(API).and_then(|p| p.get("id"));
+                    called.insert(call.id, Called { name: call.name, id });
+                }
+                ("model", answer(message, options))
+            }
+            "tool" => {
+                results.push(result(message, called.get(message.tool_call_id())));
+                continue;
+            }
+            role => return Err(RequestError::Message { position, why: format!("the role {role:?} is not known") }),
+        };
+        if !parts.is_empty() {
+            contents.push(json!({"role": role, "parts": parts}));
+        }
+    }
+    if !results.is_empty() {
+        contents.push(json!({"role": "user", "parts": results}));
+    }
+    Ok(contents)
+}
+
+fn said(message: &Message) -> Vec<Value> {
+    let part = |part| match part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Media { source: Source::Base64 { mime, data }, .. } => {
+            json!({"inlineData": {"mimeType": mime, "data": data}})
+        }
+        Part::Media { source: Source::Url(url), .. } => json!({"fileData": {"fileUri": url}}),
+        Part::Other(part) => match (part.pointer("/input_audio/data"), part.pointer("/input_audio/format")) {
+            (Some(data), Some(Value::String(format))) => {
+                json!({"inlineData": {"mimeType": format!("audio/{format}"), "data": data}})
+            }
+            _ => part.clone(),
+        },
+    };
+    parts(message.content()).into_iter().map(part).collect()
+}
+
+fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
+    let text = message.text();
+    // The provider wants an object; a result that is one already stays what it is.
+    let response = serde_json::from_str(&text).ok().filter(Value::is_object).unwrap_or_else(|| json!({"result": text}));
+    let name = call.map(|c| c.name).or_else(|| message.get_str("name")).unwrap_or("unknown");
+    let mut result = Map::new();
+    if let Some(id) = call.and_then(|c| c.id) {
+        result.insert("id".to_owned(), id.clone());
+    }
+    result.insert("name".to_owned(), name.into());
+    result.insert("response".to_owned(), response);
+    json!({"functionResponse": result})
+}
+
+/// An assistant's message: signatures stand on the parts that they came with.
+fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
+    let calls = message.calls();
+    let own: Vec<(Block<'_>, &Value)> = message.blocks().into_iter().filter_map(|b| Some((b, b.data(API)?))).collect();
+    let is_text = |data: &Value| data.get("of").is_some_and(|of| of == "text");
+    let mut parts = Vec::new();
+    let before = |b: &Block<'_>| b.calls == 0 && !b.text;
+    parts.extend(own.iter().filter(|(b, data)| before(b) && !is_text(data)).filter_map(|(b, data)| kept(b, data)));
+    let said = message.text();
+    // The signature of a text comes with its last piece, or with an empty piece after it.
+    let of_text =
+        own.iter().rev().find(|(b, data)| is_text(data) && b.calls == 0).and_then(|(_, d)| d.get("thoughtSignature"));
+    match (said.is_empty(), of_text) {
+        (false, None) => parts.push(json!({"text": said})),
+        (_, Some(signature)) => parts.push(json!({"text": said, "thoughtSignature": signature})),
+        (true, None) => {}
+    }
+    let mut signed = own.iter().any(|(_, data)| data.get("thoughtSignature").is_some());
+    signed |= calls.iter().any(|call| call.provider(API).is_some_and(|p| p.get("thoughtSignature").is_some()));
+    for n in 0..=calls.len() {
+        let here = own.iter().filter(|(b, _)| !before(b) && b.calls.min(calls.len()) == n);
+        let here = here.filter(|(b, data)| !is_text(data) || b.calls > 0);
+        parts.extend(here.filter_map(|(b, data)| if is_text(data) { empty(data) } else { kept(b, data) }));
+        let Some(call) = calls.get(n) else { continue };
+        let mut function = Map::new();
+        let own = call.provider(API);
+        if let Some(id) = own.and_then(|p| p.get("id")) {
+            function.insert("id".to_owned(), id.clone());
+        }
+        function.insert("name".to_owned(), call.name.into());
+        let arguments = serde_json::from_str(call.arguments).unwrap_or_else(|_| json!({}));
+        function.insert("args".to_owned(), arguments);
+        let mut part = Map::new();
+        part.insert("functionCall".to_owned(), function.into());
+        if let Some(signature) = own.and_then(|p| p.get("thoughtSignature")) {
+            part.insert("thoughtSignature".to_owned(), signature.clone());
+        } else if n == 0 && !signed && wants_signature(&options.model) {
+            part.insert("thoughtSignature".to_owned(), NO_SIGNATURE.into());
+        }
+        parts.push(part.into());
+    }
+    parts
+}
+
+/// A thought with its signature, or a part that the provider ran itself.
+fn kept(block: &Block<'_>, data: &Value) -> Option<Value> {
+    if let Some(part) = data.get("part") {
+        return Some(part.clone());
+    }
+    let signature = data.get("thoughtSignature")?;
+    Some(json!({"text": block.thinking, "thought": true, "thoughtSignature": signature}))
+}
+
+/// An empty text with its signature, which comes after the calls.
+fn empty(data: &Value) -> Option<Value> {
+    Some(json!({"text": "", "thoughtSignature": data.get("thoughtSignature")?}))
+}
+
+/// Whether the model is of generation 3 or later.
+fn wants_signature(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let digits = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
+    digits.and_then(|d| d.parse::<u32>().ok()).is_some_and(|generation| generation >= 3)
 }

@@ -208,8 +208,12 @@ impl Anthropic {
             }
             Some(Block::Server(item)) => {
                 let item = std::mem::take(item);
-                if let Ok(data) = Raw::parse(&item.json()) {
+                let json = item.json();
+                if let Ok(data) = Raw::parse(&json) {
                     turn.server_item(0, item.kind(), data, out);
+                    if item.goes_back() {
+                        turn.thinking_plain(0, "", Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)), out);
+                    }
                 }
                 self.blocks.insert(index, Block::Ended);
             }
@@ -283,4 +287,111 @@ fn usage(usage: Option<Raw<'_>>, turn: &mut Turn) {
         cached: cached.filter(|n| *n > 0),
         ..Usage::default()
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Api::Anthropic;
+    use crate::stream::brief::{brief, brief_whole};
+
+    const START: &str = r#"{"type":"message_start","message":{"id":"m","model":"c","usage":{"input_tokens":2,"cache_read_input_tokens":3,"output_tokens":1}}}"#;
+    const CALL: &str = r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"t","name":"f","input":{}}}"#;
+    const STOP: &str = r#"{"type":"content_block_stop","index":1}"#;
+    const END: [&str; 2] = [
+        r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":7}}"#,
+        r#"{"type":"message_stop"}"#,
+    ];
+
+    fn piece(text: &str) -> String {
+        format!(
+            r#"{{"type":"content_block_delta","index":1,"delta":{{"type":"input_json_delta","partial_json":{text:?}}}}}"#
+        )
+    }
+
+    fn run(frames: &[&str]) -> Vec<String> {
+        brief(Anthropic, &[&[START], frames, &END].concat())
+    }
+
+    #[test]
+    fn a_call_without_arguments_is_sealed_by_what_follows_its_block() {
+        assert_eq!(run(&[CALL, STOP]), ["#1 id:t f", "#1 done", "tokens 5+7", "end tool_calls tool_use"]);
+        assert_eq!(run(&[CALL, &piece(""), STOP])[..2], ["#1 id:t f", "#1 done"]);
+    }
+
+    #[test]
+    fn pieces_after_the_stop_still_belong_to_the_block() {
+        let out = run(&[CALL, &piece("{\"a\":"), STOP, &piece("1}"), r#"{"type":"ping"}"#]);
+        assert_eq!(out[..4], ["#1 id:t f", "#1 {\"a\":", "#1 1}", "#1 done"]);
+    }
+
+    #[test]
+    fn input_in_the_start_counts_when_no_piece_follows() {
+        let start = CALL.replace(r#""input":{}"#, r#""input":{ "a" : 1 }"#);
+        assert_eq!(run(&[&start, STOP])[1], "#1 {\"a\":1} done");
+        assert_eq!(run(&[&start, &piece("{\"a\":2}"), STOP])[1..3], ["#1 {\"a\":2}", "#1 done"]);
+    }
+
+    #[test]
+    fn a_second_message_voids_the_calls_of_the_first() {
+        let out = run(&[CALL, &piece("{\"a\":1}"), STOP, START, CALL, STOP]);
+        assert_eq!(out[2..6], ["#1 done", "retract #1 message_restarted", "warning message_restarted", "#1 id:t f"]);
+    }
+
+    #[test]
+    fn signatures_close_their_blocks_and_the_servers_own_calls_are_items() {
+        let out = run(&[
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm"}}"#,
+            r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s\"1"}}"#,
+            r#"{"type":"content_block_stop","index":0}"#,
+            r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}"#,
+            &piece("{\"q\":"),
+            &piece("1}"),
+            STOP,
+        ]);
+        assert_eq!(out[..2], ["~\"hm\"", r#"~""{"anthropic":{"signature":"s\"1"}}"#]);
+        assert_eq!(
+            out[2],
+            r#"server server_tool_use {"type":"server_tool_use","id":"s","name":"web_search","input":{"q":1}}"#
+        );
+        assert!(out[3].starts_with(r#"~""{"anthropic":{"block":{"type":"server_tool_use""#), "{out:?}");
+    }
+
+    #[test]
+    fn a_cut_stream_seals_nothing() {
+        let out = brief(Anthropic, &[START, CALL, &piece("{\"a\":1")]);
+        assert_eq!(out, ["#1 id:t f", "#1 {\"a\":1", "error disconnected", "tokens 5+1", "end cut "]);
+    }
+
+    #[test]
+    fn a_whole_response_gives_the_same_events() {
+        let out = brief_whole(
+            Anthropic,
+            r#"{"type":"message","id":"m","content":[{"type":"redacted_thinking","data":"d"},{"type":"text","text":"x"},
+            {"type":"tool_use","id":"t","name":"f","input":{}}],"stop_reason":"refusal","usage":{"input_tokens":1,"output_tokens":1}}"#,
+        );
+        assert_eq!(
+            out,
+            [
+                r#"~""{"anthropic":{"redacted":"d"}}"#,
+                "\"x\"",
+                "#2 id:t f",
+                "#2 done",
+                "tokens 1+1",
+                "end content_filter refusal"
+            ]
+        );
+    }
+
+    #[test]
+    fn converse_whole_and_its_exceptions() {
+        let body = r#"{"output":{"message":{"role":"assistant","content":[{"reasoningContent":{"reasoningText":{"text":"hm","signature":"s"}}},
+            {"text":"x"},{"toolUse":{"toolUseId":"t","name":"f","input":{"a":1}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":2}}"#;
+        let want = ["~\"hm\"", r#"~""{"anthropic":{"signature":"s"}}"#, "\"x\"", "#2 id:t f", "#2 {\"a\":1} done"];
+        assert_eq!(brief_whole(Anthropic, body)[..5], want);
+        let out = brief(
+            Anthropic,
+            &[r#"{"messageStart":{"role":"assistant"}}"#, r#"{"throttlingException":{"message":"slow"}}"#],
+        );
+        assert_eq!(out, ["error throttlingException", "end error "]);
+    }
 }

@@ -95,6 +95,12 @@ impl Item {
         self.block.get("type").and_then(Value::as_str).unwrap_or("unknown")
     }
 
+    /// Whether the provider wants it back with the next request: its own calls and their results.
+    pub(super) fn goes_back(&self) -> bool {
+        matches!(self.kind(), "server_tool_use" | "mcp_tool_use" | "compaction")
+            || self.kind().ends_with("_tool_result")
+    }
+
     /// The whole block. Input that is no JSON stays text.
     pub(super) fn json(&self) -> String {
         let mut block = self.block.clone();

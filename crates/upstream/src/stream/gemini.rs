@@ -31,8 +31,7 @@ struct Open {
     label: i64,
     id: Option<String>,
     name: String,
-    /// What its first part wants back.
-    provider: Option<String>,
+    signature: Option<String>,
     arguments: PartialArguments,
 }
 
@@ -78,33 +77,42 @@ impl Decoder for Gemini {
 
 impl Gemini {
     fn part(&mut self, choice: u32, part: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let provider = part.get_str("thoughtSignature").map(|s| provider("thoughtSignature", &event::quoted(&s)));
+        let signature = part.get_str("thoughtSignature");
         if let Some(call) = part.get("functionCall") {
-            return self.call(choice, call, provider.as_deref(), turn, out);
+            return self.call(choice, call, signature.as_deref(), turn, out);
         }
         if let Some(text) = part.get("text") {
-            if part.get("thought").and_then(Raw::bool) == Some(true) {
+            let thought = part.get("thought").and_then(Raw::bool) == Some(true);
+            if thought {
                 turn.thinking(choice, text, out);
             } else {
                 turn.text(choice, text, out);
             }
-            turn.thinking_plain(choice, "", provider.as_deref(), out);
+            if signature.is_some() {
+                // Which part it came with must be told apart: reasoning without a signature may stand before a signed text.
+                let of = (!thought).then_some("text");
+                let wanted = provider(&[("thoughtSignature", signature.as_deref()), ("of", of)]);
+                turn.thinking_plain(choice, "", wanted.as_deref(), out);
+            }
             return;
         }
         let member =
             part.entries().find(|(key, _)| !matches!(key.as_ref(), "thought" | "thoughtSignature" | "partMetadata"));
-        let Some((kind, _)) = member else { return turn.thinking_plain(choice, "", provider.as_deref(), out) };
+        let Some((kind, _)) = member else {
+            let wanted = provider(&[("thoughtSignature", signature.as_deref())]);
+            return turn.thinking_plain(choice, "", wanted.as_deref(), out);
+        };
         turn.server_item(choice, &kind, part, out);
         if matches!(kind.as_ref(), "executableCode" | "codeExecutionResult" | "toolCall" | "toolResponse") {
-            let mut json = Vec::new();
-            event::minify(&mut json, part.text());
-            let data = self::provider("part", &String::from_utf8_lossy(&json));
-            turn.thinking_plain(choice, "", Some(&data), out);
+            let mut data = br#"{"gemini":{"part":"#.to_vec();
+            event::minify(&mut data, part.text());
+            data.extend_from_slice(b"}}");
+            turn.thinking_plain(choice, "", Some(&String::from_utf8_lossy(&data)), out);
         }
     }
 
     /// A `functionCall`: a whole call, or the beginning, a piece or the end of one.
-    fn call(&mut self, choice: u32, call: Raw<'_>, provider: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn call(&mut self, choice: u32, call: Raw<'_>, signature: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
         let candidate = self.candidates.entry(choice).or_default();
         let id = call.get_str("id").filter(|id| !id.is_empty());
         let name = call.get_str("name").filter(|name| !name.is_empty());
@@ -117,29 +125,40 @@ impl Gemini {
             _ => true,
         });
         if !same {
-            candidate.close(choice, None, turn, out);
+            candidate.close(choice, turn, out);
             let Some(name) = name.as_deref().or(pieces.map(|_| "")) else {
                 // An empty part after a call that its last piece has closed already.
                 return;
             };
             let label = candidate.labels;
             candidate.labels += 1;
+            let provider = of_call(id.as_deref(), signature);
             let delta = ToolCallDelta {
                 index: Some(label),
                 tool_id: id.clone(),
                 tool_name: Some(Cow::Borrowed(name)),
-                provider,
+                provider: provider.as_deref(),
                 ..ToolCallDelta::default()
             };
             if pieces.is_none() && !goes_on {
                 return turn.call(choice, &ToolCallDelta { done: true, ..delta }, args, out);
             }
             turn.call(choice, &delta, None, out);
-            let id = id.map(Cow::into_owned);
-            let (name, provider) = (name.to_owned(), provider.map(str::to_owned));
-            candidate.open = Some(Open { label, id, name, provider, arguments: PartialArguments::default() });
+            candidate.open = Some(Open {
+                label,
+                id: id.map(Cow::into_owned),
+                name: name.to_owned(),
+                signature: signature.map(str::to_owned),
+                arguments: PartialArguments::default(),
+            });
+        } else if let (Some(open), Some(signature)) = (&mut candidate.open, signature) {
+            // It may come with a later part, and then counts for the whole call.
+            open.signature = Some(signature.to_owned());
+            let provider = of_call(open.id.as_deref(), Some(signature));
+            let delta =
+                ToolCallDelta { index: Some(open.label), provider: provider.as_deref(), ..ToolCallDelta::default() };
+            turn.call(choice, &delta, None, out);
         }
-        let provider = provider.filter(|_| same);
         for (key, value) in args.into_iter().flat_map(Raw::entries).filter(|_| pieces.is_none()) {
             candidate.placed(choice, |arguments| arguments.member(&key, value), value, turn, out);
         }
@@ -147,14 +166,7 @@ impl Gemini {
             candidate.placed(choice, |arguments| arguments.push(piece), piece, turn, out);
         }
         if !goes_on {
-            candidate.close(choice, provider, turn, out);
-        } else if let (Some(open), true) = (&candidate.open, provider.is_some()) {
-            turn.call(
-                choice,
-                &ToolCallDelta { index: Some(open.label), provider, ..ToolCallDelta::default() },
-                None,
-                out,
-            );
+            candidate.close(choice, turn, out);
         }
     }
 
@@ -192,7 +204,7 @@ impl Gemini {
         if reason.is_whole()
             && let Some(candidate) = self.candidates.get_mut(&choice)
         {
-            candidate.close(choice, None, turn, out);
+            candidate.close(choice, turn, out);
         }
         turn.finish_reason(choice, reason, &word);
     }
@@ -225,11 +237,12 @@ impl Candidate {
                 turn.retract(choice, Some(open.label), None, "arguments_reordered", out);
                 open.label = self.labels;
                 self.labels += 1;
+                let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
                     index: Some(open.label),
                     tool_id: open.id.as_deref().map(Cow::Borrowed),
                     tool_name: Some(Cow::Borrowed(&open.name)),
-                    provider: open.provider.as_deref(),
+                    provider: provider.as_deref(),
                     ..ToolCallDelta::default()
                 };
                 turn.call(choice, &delta, None, out);
@@ -242,31 +255,115 @@ impl Candidate {
     }
 
     /// Closes the call whose arguments come in pieces, if one is open.
-    fn close(&mut self, choice: u32, provider: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
+    fn close(&mut self, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
         let Some(mut open) = self.open.take() else { return };
         let delta = ToolCallDelta {
             index: Some(open.label),
             arguments: Some(Cow::Owned(open.arguments.close())),
             done: true,
-            provider,
             ..ToolCallDelta::default()
         };
         turn.call(choice, &delta, None, out);
     }
 }
 
-/// What must go back with the next request, under this API's name.
-fn provider(key: &str, json: &str) -> String {
+/// What must go back with a call: the id as well, where the provider gave one. Ids that others made do not go to it.
+fn of_call(id: Option<&str>, signature: Option<&str>) -> Option<String> {
+    provider(&[("id", id), ("thoughtSignature", signature)])
+}
+
+/// What must go back with the next request, under this API's name. `None` when it is nothing.
+fn provider(members: &[(&str, Option<&str>)]) -> Option<String> {
+    if members.iter().all(|(_, value)| value.is_none()) {
+        return None;
+    }
     let mut text = Vec::new();
     let mut o = Object::open(&mut text);
     o.object("gemini", |o| {
-        o.raw(key, json);
+        for (key, value) in members {
+            o.maybe_str(key, *value);
+        }
     });
     o.close();
-    String::from_utf8(text).unwrap_or_default()
+    String::from_utf8(text).ok()
 }
 
 /// The name or the number of a value of an enumeration.
 fn word(value: Raw<'_>) -> Cow<'_, str> {
     value.str().unwrap_or(Cow::Borrowed(value.text()))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Api::Gemini;
+    use crate::stream::brief::brief;
+
+    fn parts(parts: &str) -> String {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}]}}}}]}}"#)
+    }
+
+    fn run(frames: &[&str]) -> Vec<String> {
+        let frames: Vec<String> = frames.iter().map(|f| parts(f)).collect();
+        let mut frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+        frames.push(r#"{"candidates":[{"finishReason":"STOP"}]}"#);
+        brief(Gemini, &frames)
+    }
+
+    #[test]
+    fn each_part_is_a_call_and_keeps_its_signature() {
+        let out = run(&[
+            r#"{"functionCall":{"name":"f","args":{ "a": 1.0 },"id":"i"},"thoughtSignature":"s"},{"functionCall":{"name":"f"}}"#,
+            r#"{"text":"hm","thought":true},{"text":"x","thoughtSignature":"t"}"#,
+        ]);
+        assert_eq!(out[0], r#"#0 id:i f {"a":1.0} done {"gemini":{"id":"i","thoughtSignature":"s"}}"#);
+        assert_eq!(out[1..4], ["#1 f done", "~\"hm\"", "\"x\""]);
+        assert_eq!(out[4..], [r#"~""{"gemini":{"thoughtSignature":"t","of":"text"}}"#, "end tool_calls STOP"]);
+    }
+
+    #[test]
+    fn pieces_of_a_call_end_with_it() {
+        let last = r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.b","boolValue":true}]}}"#;
+        let first = r#"{"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.a","stringValue":"x","willContinue":true}]}}"#;
+        let want = ["#0 f", "#0 {\"a\":\"x", "#0 \",\"b\":true", "#0 } done", "end tool_calls STOP"];
+        assert_eq!(run(&[first, last]), want);
+        // The closing empty part says nothing new.
+        assert_eq!(run(&[first, last, r#"{"functionCall":{}}"#]), want);
+        // Without a last piece the end of the answer closes the call; the next call does too.
+        assert_eq!(run(&[first])[2..], ["#0 \"} done", "end tool_calls STOP"]);
+        assert_eq!(run(&[first, r#"{"functionCall":{"name":"g","args":{}}}"#])[2..4], ["#0 \"} done", "#1 g {} done"]);
+    }
+
+    #[test]
+    fn pieces_of_one_call_are_told_by_its_id_where_the_name_is_repeated() {
+        let piece = |text: &str, more: bool| {
+            format!(
+                r#"{{"functionCall":{{"name":"f","id":"i","willContinue":{more},"partialArgs":[{{"jsonPath":"$.a","stringValue":"{text}"}}]}}}}"#
+            )
+        };
+        let out = run(&[&piece("San ", true), &piece("Francisco", false)]);
+        assert_eq!(out[1..4], ["#0 {\"a\":\"San ", "#0 Francisco", "#0 \"} done"]);
+    }
+
+    #[test]
+    fn a_call_that_was_cut_is_not_done() {
+        let first = parts(
+            r#"{"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.a","numberValue":1}]}}"#,
+        );
+        let out = brief(Gemini, &[&first, r#"{"candidates":[{"finishReason":"MAX_TOKENS"}]}"#]);
+        assert_eq!(out, ["#0 f", "#0 {\"a\":1", "end length MAX_TOKENS"]);
+    }
+
+    #[test]
+    fn ends_of_all_kinds() {
+        let end = |reason: &str| brief(Gemini, &[&format!(r#"{{"candidates":[{{"finishReason":{reason}}}]}}"#)]);
+        assert_eq!(end("1"), ["end stop 1"]);
+        assert_eq!(end("\"SPII\""), ["end content_filter SPII"]);
+        assert_eq!(
+            end("\"UNEXPECTED_TOOL_CALL\""),
+            ["warning abnormal_finish", "end content_filter UNEXPECTED_TOOL_CALL"]
+        );
+        assert_eq!(end("\"MALFORMED_FUNCTION_CALL\"")[0], "error malformed_function_call");
+        let blocked = r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":3}}"#;
+        assert_eq!(brief(Gemini, &[blocked]), ["warning prompt_blocked", "tokens 3+", "end content_filter SAFETY"]);
+    }
 }

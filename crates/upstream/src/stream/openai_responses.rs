@@ -101,6 +101,12 @@ impl Decoder for OpenaiResponses {
         self.created("created", body, turn);
         self.completed(body, "", turn, out);
     }
+
+    fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        for item in &mut self.items {
+            item.release(turn, out);
+        }
+    }
 }
 
 impl OpenaiResponses {
@@ -308,7 +314,12 @@ impl OpenaiResponses {
             }
             // A response in the background has not ended.
             "queued" | "in_progress" if event.is_empty() => {}
-            word => turn.finish_reason(0, FinishReason::Stop, word),
+            word => {
+                for at in 0..self.items.len() {
+                    self.finish_call(at, None, turn, out);
+                }
+                turn.finish_reason(0, FinishReason::Stop, word);
+            }
         }
     }
 }
@@ -322,5 +333,116 @@ pub(super) fn argument_text(value: Raw<'_>) -> String {
             event::minify(&mut text, value.text());
             String::from_utf8_lossy(&text).into_owned()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Api::OpenaiResponses;
+    use crate::stream::brief::{brief, brief_whole};
+
+    const END: &str = r#"{"type":"response.completed","response":{"id":"r","status":"completed","output":[]}}"#;
+
+    fn added(kind: &str, more: &str) -> String {
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":0,"item":{{"type":"{kind}","id":"i",{more}}}}}"#
+        )
+    }
+
+    fn done(more: &str) -> String {
+        format!(
+            r#"{{"type":"response.output_item.done","output_index":0,"item":{{"type":"function_call","id":"i","call_id":"c","name":"f",{more}}}}}"#
+        )
+    }
+
+    fn piece(text: &str) -> String {
+        format!(r#"{{"type":"response.function_call_arguments.delta","item_id":"i","delta":{text:?}}}"#)
+    }
+
+    fn call(frames: &[&str]) -> Vec<String> {
+        let start = added("function_call", r#""call_id":"c","name":"f","arguments":"""#);
+        brief(OpenaiResponses, &[&[start.as_str()], frames, &[END]].concat())
+    }
+
+    #[test]
+    fn the_text_is_written_once_however_often_it_is_said() {
+        let all = r#""arguments":"{\"a\":1}""#;
+        let args = format!(r#"{{"type":"response.function_call_arguments.done","item_id":"i",{all}}}"#);
+        let want = ["#0 id:c f", "#0 {\"a\":1}", "#0 done", "end tool_calls completed"];
+        assert_eq!(call(&[&args, &done(all)]), want);
+        assert_eq!(call(&[&done(all)]), want);
+        assert_eq!(call(&[&piece("{\"a\":1}")]), want);
+        assert_eq!(
+            call(&[&piece("{\"a\""), &args, &done(all)]),
+            ["#0 id:c f", "#0 {\"a\"", "#0 :1}", "#0 done", want[3]]
+        );
+        assert_eq!(brief(OpenaiResponses, &[&done(all), END]), want);
+        assert_eq!(call(&[&done(r#""arguments":"""#)]), [want[0], want[2], want[3]]);
+    }
+
+    #[test]
+    fn the_end_of_a_call_counts_and_nobody_sees_the_wrong_arguments_whole() {
+        let out = call(&[&piece("{\"b\":"), &piece("1}"), &done(r#""arguments":"{\"a\":2}""#)]);
+        let want =
+            ["#0 id:c f", "#0 {\"b\":", "warning arguments_replaced", "retract #0 arguments_replaced", "#1 id:c f"];
+        assert_eq!(out[..5], want);
+        assert_eq!(out[5..], ["#1 {\"a\":2}", "#1 done", "end tool_calls completed"]);
+        // What was not written yet need not be taken back.
+        let out = call(&[&piece("{\"a\":"), &piece("1}"), &done(r#""arguments":"{\"a\":2}""#)]);
+        assert_eq!(out[1..4], ["#0 {\"a\":", "#0 2}", "#0 done"]);
+        // Other white space is no other text.
+        let out = call(&[&piece("{ \"a\""), &piece(": 1}"), &done(r#""arguments":"{\"a\":1}""#)]);
+        assert_eq!(out[1..4], ["#0 { \"a\"", "#0 : 1}", "#0 done"]);
+    }
+
+    #[test]
+    fn a_call_that_was_cut_is_not_done() {
+        let incomplete = r#"{"type":"response.incomplete","response":{"status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"output":[]}}"#;
+        let start = added("function_call", r#""call_id":"c","name":"f""#);
+        let half = done(r#""status":"incomplete","arguments":"{\"a\":1""#);
+        let out = brief(OpenaiResponses, &[&start, &piece("{\"a\""), &half, incomplete]);
+        assert_eq!(out, ["#0 id:c f", "#0 {\"a\"", "#0 :1", "end length max_output_tokens"]);
+    }
+
+    #[test]
+    fn free_text_becomes_an_object_unless_the_provider_ran_it() {
+        let tools = r#"{"type":"response.created","response":{"id":"r","tools":[{"type":"custom","name":"f"}]}}"#;
+        let input = r#"{"type":"response.custom_tool_call_input.delta","item_id":"i","delta":"a \"b\""}"#;
+        let start = added("custom_tool_call", r#""call_id":"c","name":"f","input":"""#);
+        let out = brief(OpenaiResponses, &[tools, &start, input, END]);
+        let want = [r#"#0 id:c f {"openai-responses":{"custom":true}}"#, r#"#0 {"input":"a \"b\""#, "#0 \"} done"];
+        assert_eq!(out[..3], want);
+        let search =
+            done(r#""input":"q""#).replace("function_call", "custom_tool_call").replace("\"f\"", "\"x_search\"");
+        let out = brief(OpenaiResponses, &[tools, &search, END]);
+        assert!(out[0].starts_with("server custom_tool_call"), "{out:?}");
+        assert_eq!(out[1], "end stop completed");
+    }
+
+    #[test]
+    fn reasoning_goes_back_only_where_it_can_be_read_again() {
+        let item = |more: &str| {
+            let end = added("reasoning", more).replace("added", "done");
+            let delta = r#"{"type":"response.reasoning_summary_text.delta","item_id":"i","delta":"hm"}"#;
+            brief(OpenaiResponses, &[&added("reasoning", r#""summary":[]"#), delta, &end, END])
+        };
+        let out = item(r#""summary":[{"type":"summary_text","text":"hm"}],"encrypted_content":"e""#);
+        assert_eq!(out.len(), 3);
+        assert!(out[1].starts_with(r#"~""{"openai-responses":{"item":{"type":"reasoning""#), "{out:?}");
+        assert_eq!(item(r#""summary":[]"#), ["~\"hm\"", "end stop completed"]);
+    }
+
+    #[test]
+    fn what_only_the_end_says_and_what_failed() {
+        let out = brief_whole(
+            OpenaiResponses,
+            r#"{"object":"response","id":"r","status":"completed","output":[
+            {"type":"message","id":"m","content":[{"type":"output_text","text":"x"},{"type":"refusal","refusal":"no"}]},
+            {"type":"web_search_call","id":"w"}],"usage":{"input_tokens":1,"output_tokens":2}}"#,
+        );
+        let item = r#"server web_search_call {"type":"web_search_call","id":"w"}"#;
+        assert_eq!(out, ["\"x\"", "warning refusal", item, "tokens 1+2", "end content_filter refusal"]);
+        let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"x"}}}"#;
+        assert_eq!(brief(OpenaiResponses, &[failed]), ["error server_error", "end error failed"]);
     }
 }

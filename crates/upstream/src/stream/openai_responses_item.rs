@@ -41,6 +41,10 @@ pub(super) struct Item {
     pub(super) start: String,
     /// What was written so far of a call that is open.
     sent: String,
+    /// The pieces from the one that closed the arguments on. They wait for the end of the call, which may say something else:
+    /// whoever starts a call when its arguments close must not start the wrong one.
+    held: String,
+    scanner: json::Scanner,
     half: Surrogates,
     /// A piece of its text came.
     pub(super) spoken: bool,
@@ -61,6 +65,8 @@ impl Item {
             name: String::new(),
             start: String::new(),
             sent: String::new(),
+            held: String::new(),
+            scanner: json::Scanner::default(),
             half: Surrogates::default(),
             spoken: false,
             refused: false,
@@ -113,11 +119,25 @@ impl Item {
         }
         let mut text = String::new();
         self.half.push(piece, &mut text);
+        if self.kind == Kind::Function {
+            self.scanner.push(&text);
+            if !self.held.is_empty() || self.scanner.is_balanced() {
+                self.held.push_str(&text);
+                return;
+            }
+        }
         self.write(&text, turn, out);
+    }
+
+    /// Writes what waits, where the call's end will not come.
+    pub(super) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let held = std::mem::take(&mut self.held);
+        self.write(&held, turn, out);
     }
 
     /// Writes what `all` has beyond what was written, as far as the two agree.
     pub(super) fn catch_up(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.release(turn, out);
         let all = all.map(argument_text).unwrap_or_default();
         if let (false, Some(rest)) = (self.done, all.strip_prefix(self.sent.as_str())) {
             let rest = rest.to_owned();
@@ -131,11 +151,15 @@ impl Item {
         if self.done {
             return false;
         }
+        let said = format!("{}{}", self.sent, std::mem::take(&mut self.held));
         let mut all = all.map(argument_text).unwrap_or_default();
         if all.is_empty() {
-            all = if self.sent.is_empty() { std::mem::take(&mut self.start) } else { self.sent.clone() };
+            all = if said.is_empty() { std::mem::take(&mut self.start) } else { said.clone() };
         }
-        let replaced = !all.starts_with(&self.sent) && !self.same(&all);
+        if !all.starts_with(&self.sent) && self.same(&said, &all) {
+            all = said;
+        }
+        let replaced = !all.starts_with(&self.sent);
         if replaced {
             let message = "the pieces of a call are not what its end says: the end counts";
             turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
@@ -161,10 +185,10 @@ impl Item {
         replaced
     }
 
-    /// Whether `all` says what was written, though perhaps with other white space.
-    fn same(&self, all: &str) -> bool {
+    /// Whether the pieces say what the end says, though perhaps with other white space.
+    fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-        self.kind == Kind::Function && value(&self.sent).is_some_and(|v| value(all) == Some(v))
+        self.kind == Kind::Function && value(said).is_some_and(|v| value(all) == Some(v))
     }
 
     fn write(&mut self, text: &str, turn: &mut Turn, out: &mut dyn Sink) {

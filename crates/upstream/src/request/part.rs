@@ -1,0 +1,83 @@
+//! The parts of a message's content, in the shapes that OpenAI's two APIs write them in.
+
+use serde_json::Value;
+
+/// One part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Part<'a> {
+    Text(&'a str),
+    Media {
+        kind: Kind,
+        source: Source<'a>,
+        name: Option<&'a str>,
+    },
+    /// In no shape that is known here: perhaps the provider's own.
+    Other(&'a Value),
+}
+
+/// What a part that is no text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Image,
+    File,
+}
+
+/// Where the bytes of a part are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source<'a> {
+    /// In the message.
+    Base64 { mime: &'a str, data: &'a str },
+    /// At an address that the provider is to fetch.
+    Url(&'a str),
+}
+
+impl<'a> Source<'a> {
+    /// An address, or the bytes that a `data:` address holds.
+    fn of(url: &'a str) -> Self {
+        match url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+            Some((mime, data)) => Source::Base64 { mime, data },
+            None => Source::Url(url),
+        }
+    }
+
+    /// As one address.
+    pub(crate) fn url(self) -> String {
+        match self {
+            Source::Base64 { mime, data } => format!("data:{mime};base64,{data}"),
+            Source::Url(url) => url.to_owned(),
+        }
+    }
+}
+
+/// The parts of a content: a string is one part, an empty one none.
+pub(crate) fn parts(content: Option<&Value>) -> Vec<Part<'_>> {
+    match content {
+        Some(Value::String(text)) if text.is_empty() => Vec::new(),
+        Some(Value::String(text)) => vec![Part::Text(text)],
+        Some(Value::Array(items)) => items.iter().map(part).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn part(value: &Value) -> Part<'_> {
+    if let Some(text) = value.as_str() {
+        return Part::Text(text);
+    }
+    let text = |path: &str| value.pointer(path).and_then(Value::as_str);
+    match text("/type") {
+        Some("text" | "input_text" | "output_text") => text("/text").map_or(Part::Other(value), Part::Text),
+        Some("image_url" | "input_image") => match text("/image_url/url").or_else(|| text("/image_url")) {
+            Some(url) => Part::Media { kind: Kind::Image, source: Source::of(url), name: None },
+            None => Part::Other(value),
+        },
+        Some("file" | "input_file") => {
+            let file = value.get("file").unwrap_or(value);
+            let text = |key: &str| file.get(key).and_then(Value::as_str);
+            match text("file_data").or_else(|| text("file_url")) {
+                Some(url) => Part::Media { kind: Kind::File, source: Source::of(url), name: text("filename") },
+                None => Part::Other(value),
+            }
+        }
+        _ => Part::Other(value),
+    }
+}
