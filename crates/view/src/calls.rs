@@ -3,6 +3,7 @@
 use crate::escape::one_line;
 use event::payload::ToolCallDelta;
 use event::{Event, Kind, Raw};
+use std::collections::HashMap;
 
 /// How long the brief form of arguments may be, in columns: the widest card.
 const BRIEF: usize = 120;
@@ -76,6 +77,10 @@ impl Call {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
     pub list: Vec<Call>,
+    /// Where the latest call of an id stands, whatever its stream.
+    by_id: HashMap<String, usize>,
+    /// How many calls have no id yet.
+    without_id: usize,
 }
 
 impl Calls {
@@ -102,6 +107,14 @@ impl Calls {
         first..self.list.len()
     }
 
+    /// Lets go of the first calls of the list.
+    pub fn forget(&mut self, first: usize) {
+        for call in self.list.drain(..first) {
+            self.without_id -= usize::from(call.id.is_empty());
+        }
+        self.by_id = self.list.iter().enumerate().map(|(n, call)| (call.id.clone(), n)).collect();
+    }
+
     /// Takes a `tool` message: it is the result of a call whose `tool_result` is not in the log.
     pub fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
         let id = message.get_str("tool_call_id")?;
@@ -118,10 +131,10 @@ impl Calls {
     fn delta(&mut self, event: &Event<'_>) -> Option<usize> {
         let delta = ToolCallDelta::read(event);
         let id = delta.tool_id.as_deref().filter(|id| !id.is_empty());
-        let n = self.find(event, |c| match id {
-            Some(id) => c.id == id,
-            None => c.state == State::Arriving && c.index == delta.index,
-        });
+        let n = match id {
+            Some(_) => self.known(event, id),
+            None => self.find(event, |c| c.state == State::Arriving && c.index == delta.index),
+        };
         let n = match n {
             Some(n) if self.list[n].state == State::Arriving => n,
             Some(_) => return None, // the merged call is known already
@@ -158,13 +171,14 @@ impl Calls {
         let n = self.known(event, id.as_deref());
         // A call without an id is given one when its deltas are merged: then it is the first of that name that has none.
         let n = n.or_else(|| {
+            (self.without_id > 0).then_some(())?;
             self.list
                 .iter()
                 .position(|c| c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name)
         });
         let n = n.unwrap_or_else(|| self.new_call(event, None, None));
+        self.identify(n, id.as_deref().unwrap_or_default());
         let call = &mut self.list[n];
-        call.id = id.unwrap_or_default().into_owned();
         call.name = name.into_owned();
         call.index = event.get("index").and_then(Raw::i64);
         call.set_arguments(plain(event.get("arguments").or_else(|| event.get("arguments_text"))));
@@ -215,7 +229,7 @@ impl Calls {
     fn retract(&mut self, event: &Event<'_>) -> Option<usize> {
         let index = event.get("index").and_then(Raw::i64);
         let n = match event.get_str("tool_id") {
-            Some(id) => self.find(event, |c| c.id == id),
+            Some(id) => self.known(event, Some(&id)),
             None => index.and_then(|i| self.find(event, |c| c.index == Some(i))),
         }?;
         if !self.list[n].is_over() {
@@ -225,7 +239,9 @@ impl Calls {
     }
 
     fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
-        id.filter(|id| !id.is_empty()).and_then(|id| self.find(event, |c| c.id == id))
+        let id = id.filter(|id| !id.is_empty())?;
+        let n = *self.by_id.get(id)?;
+        if self.list[n].here(event) { Some(n) } else { self.find(event, |c| c.id == id) }
     }
 
     /// The latest call of the event's stream and choice that `is` the one meant.
@@ -238,7 +254,7 @@ impl Calls {
             stream: event.stream().map(|s| s.text().into()),
             choice: event.choice(),
             index: None,
-            id: id.unwrap_or_default().to_owned(),
+            id: String::new(),
             name: plain(name),
             arguments: String::new(),
             brief: String::new(),
@@ -251,7 +267,18 @@ impl Calls {
             is_answer: false,
             closed: false,
         });
+        self.without_id += 1;
+        self.identify(self.list.len() - 1, id.unwrap_or_default());
         self.list.len() - 1
+    }
+
+    /// Gives the call its id, if it has none.
+    fn identify(&mut self, n: usize, id: &str) {
+        if self.list[n].id.is_empty() && !id.is_empty() {
+            self.list[n].id = id.to_owned();
+            self.without_id -= 1;
+            self.by_id.insert(id.to_owned(), n);
+        }
     }
 }
 

@@ -163,7 +163,7 @@ impl<P: Page> Story<P> {
         let stream = event.stream().map(Raw::text);
         self.close(out, |call| call.stream() == stream);
         let told = self.calls.list.iter().take_while(|c| c.is_settled()).count();
-        self.calls.list.drain(..told);
+        self.calls.forget(told);
         self.page.forget(told);
         self.page.pause();
     }
