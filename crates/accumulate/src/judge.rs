@@ -57,10 +57,18 @@ fn read(text: &str, name: &str, bench: Bench<'_>) -> Result<(String, Vec<Repair>
             },
         },
     };
-    if let Some(tools) = bench.tools {
-        tools
-            .check(name, &object)
-            .map_err(|e| error("schema", &format!("the arguments of {name} do not fit its schema: {e}")))?;
+    if let Some(tools) = bench.tools
+        && let Err(e) = tools.check(name, &object)
+    {
+        // A list or an object may have been put into a string where the schema asks for it plain.
+        let coerced = match tools.schema(name) {
+            Some(Ok(schema)) if bench.repair && repairs.is_empty() => schema.coerce(text),
+            _ => None,
+        };
+        return match coerced {
+            Some(mended) => Ok((minified(&mended.text), mended.repairs)),
+            None => Err(error("schema", &format!("the arguments of {name} do not fit its schema: {e}"))),
+        };
     }
     Ok((object, repairs))
 }

@@ -124,10 +124,11 @@ impl Calls {
         }
         if let Some(at) = bound {
             // 3. No id, a known index: that call, unless a name comes when it is over. Where the tools are known, a name
-            // that is another tool's begins a call too, as long as the one at hand has no arguments.
+            // that is another tool's begins a call too, as long as the one at hand has no arguments. A name that comes
+            // after the arguments is that of the call that has none yet.
             let call = &self.list[at];
             let other = name.is_some_and(|n| {
-                call.is_over() || (call.is_blank() && !call.name.is_empty() && !n.starts_with(&call.name) && known(n))
+                !call.name.is_empty() && (call.is_over() || (call.is_blank() && !n.starts_with(&call.name) && known(n)))
             });
             return Some(if other { self.begin_bound(delta.index, None, make_id) } else { at });
         }
@@ -148,11 +149,12 @@ impl Calls {
                     None => Some(self.begin_bound(delta.index, None, make_id)),
                 }
             }
-            // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name.
+            // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name, or has
+            // arguments and waits for its name.
             Some(name) => {
                 let same = self.latest.filter(|&at| {
                     let call = &self.list[at];
-                    call.is_blank() && !call.done && call.name == name
+                    (call.is_blank() && !call.done && call.name == name) || (!call.is_blank() && call.name.is_empty())
                 });
                 if let Some(at) = same {
                     self.bind(delta.index, at);
