@@ -1,3 +1,282 @@
-//! .
+//! The laws of the protocol over every recorded body, with the machines in memory.
+//!
+//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear time) is measured by counting CPU time
+//! in a benchmark, not here: no count that a test can take without a clock would see a quadratic copy. That memory does not grow
+//! with a stream that passes is a test of `pipes.rs`.
+
+#[path = "pipeline/bodies.rs"]
+mod bodies;
+
+use accumulate::{Accumulate, Options};
+use bodies::{Body, bodies};
+use detect::{Calls, Detect, Tally};
+use event::{Collect, Event, Kind, Raw, Scanner};
+use proptest::prelude::*;
+use std::rc::Rc;
+use upstream::{Api, End, Stream, StreamOptions};
+
+/// A body as it was recorded, and its bytes.
+fn bytes(body: &Body) -> Vec<u8> {
+    std::fs::read(&body.path).unwrap_or_else(|e| panic!("{}: {e}", body.name))
+}
+
+/// The events of a body that arrives in these pieces.
+fn stream<'a>(body: &Body, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    let api = Api::from_name(&body.api).unwrap_or_else(|| panic!("{}: the folder is no API's name", body.name));
+    let mut stream = Stream::new(api, StreamOptions::default());
+    let mut out = Collect::default();
+    for piece in pieces {
+        stream.push(piece, &mut out);
+    }
+    stream.finish(End::Eof, &mut out);
+    out.lines
+}
+
+fn events(body: &Body) -> Vec<String> {
+    stream(body, [&bytes(body)[..]])
+}
+
+fn accumulate(lines: &[String]) -> Vec<String> {
+    Collect::run(&mut Accumulate::new(Rc::new(Options::default())), lines)
+}
+
+fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
+    let build = Rc::new(move || detect::build(checker, &Calls::default()).expect("a checker of the table"));
+    let mut scanner = Scanner::default();
+    let first = scanner.read(&lines[0]).expect("an event");
+    Collect::run(&mut Detect::new(checker.into(), build, Tally::default(), &first), lines)
+}
+
+/// Runs `look` on each event.
+fn each<'a>(lines: impl IntoIterator<Item = &'a String>, mut look: impl FnMut(usize, &Event<'_>)) {
+    let mut scanner = Scanner::default();
+    for (at, line) in lines.into_iter().enumerate() {
+        look(at, &scanner.read(line).unwrap_or_else(|e| panic!("{e}: {line}")));
+    }
+}
+
+fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
+    let mut out = Vec::new();
+    each(lines, |_, e| out.extend((e.kind() == kind).then(|| e.raw().to_owned())));
+    out
+}
+
+/// Where a body is split: at every byte of one of up to 8 KiB. Of a longer one, whose frames repeat, at every byte of the first
+/// 4 KiB and of the last KiB, and around each line end, since the time for all of them grows with the square.
+fn places(all: &[u8]) -> Vec<usize> {
+    let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
+    let every = |at: usize| all.len() <= 8192 || at < 4096 || at + 1024 > all.len();
+    (0..=all.len()).filter(|at| every(*at) || near(*at)).collect()
+}
+
 #[test]
-fn x() {}
+fn law_1_every_split_into_two() {
+    for body in bodies() {
+        let all = bytes(&body);
+        let want = events(&body);
+        for at in places(&all) {
+            assert_eq!(stream(&body, [&all[..at], &all[at..]]), want, "{} split at byte {at}", body.name);
+        }
+    }
+}
+
+#[test]
+fn law_1_one_byte_at_a_time() {
+    for body in bodies() {
+        assert_eq!(stream(&body, bytes(&body).chunks(1)), events(&body), "{}", body.name);
+    }
+}
+
+#[test]
+fn law_1_other_line_ends() {
+    for body in bodies().into_iter().filter(|b| b.path.extension().is_some_and(|e| e == "sse")) {
+        let text = String::from_utf8_lossy(&bytes(&body)).replace("\r\n", "\n");
+        let want = events(&body);
+        for end in ["\n", "\r\n", "\r"] {
+            let other = text.replace('\n', end);
+            assert_eq!(stream(&body, [other.as_bytes()]), want, "{} with line ends {end:?}", body.name);
+            assert_eq!(stream(&body, other.as_bytes().chunks(1)), want, "{} with {end:?}, byte by byte", body.name);
+        }
+    }
+}
+
+/// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
+fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let (mut at, mut out) = (0, Vec::new());
+    while at < all.len() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        let longest = [1, 3, 17, 64, 4096][(state >> 40) as usize % 5];
+        let end = (at + (state >> 20) as usize % (longest + 1)).min(all.len());
+        out.push(&all[at..end]);
+        at = end;
+    }
+    out
+}
+
+#[test]
+fn law_1_random_splits() {
+    for body in bodies() {
+        let all = bytes(&body);
+        let want = events(&body);
+        for seed in 0..64 {
+            assert_eq!(stream(&body, cut(&all, seed)), want, "{} cut by seed {seed}", body.name);
+        }
+    }
+}
+
+/// Deltas cut anew: each text and each fragment in pieces of characters, as a provider might have sent them.
+fn recut(lines: &[String], seed: u64) -> Vec<String> {
+    let mut out = Vec::new();
+    each(lines, |at, e| {
+        let key = match e.kind() {
+            Kind::ContentDelta => "text",
+            Kind::ToolCallDelta => "arguments",
+            _ => return out.push(e.raw().to_owned()),
+        };
+        let Some(text) = e.get_str(key).filter(|t| !t.is_empty()) else { return out.push(e.raw().to_owned()) };
+        let mut from = 0;
+        for piece in cut(text.as_bytes(), seed + at as u64) {
+            let mut to = piece.as_ptr() as usize - text.as_ptr() as usize + piece.len();
+            while !text.is_char_boundary(to) {
+                to += 1;
+            }
+            if to > from {
+                let part = event::quoted(&text[from..to]);
+                let mut fields =
+                    format!("{{\"type\":\"{}\",\"choice\":{},\"{key}\":{part}", e.kind().name(), e.choice());
+                for (name, value) in e.fields().filter(|(name, _)| name != key && (name != "done" || to == text.len()))
+                {
+                    fields += &format!(",{}:{}", event::quoted(&name), value.text());
+                }
+                out.push(fields + "}");
+                from = to;
+            }
+        }
+    });
+    out
+}
+
+#[test]
+fn law_1_fragments_do_not_show() {
+    for body in bodies() {
+        let lines = events(&body);
+        let want = accumulate(&lines);
+        // Where a provider sends the text so far each time, a fragment's edge has a meaning, and no cut may be made.
+        let mut whole: Vec<String> = Vec::new();
+        each(&want, |_, e| {
+            whole.extend(e.get("arguments").filter(|_| e.kind() == Kind::ToolCall).map(|a| a.text().to_owned()))
+        });
+        let mut sent = String::new();
+        each(&lines, |_, e| sent += &e.get_str("arguments").unwrap_or_default());
+        let mut same = Vec::new();
+        event::minify(&mut same, &sent);
+        let plain = whole.concat().into_bytes() == same;
+        for seed in 0..if plain { 16 } else { 0 } {
+            let got = accumulate(&recut(&lines, seed));
+            for kind in [Kind::ToolCall, Kind::Message, Kind::Retract] {
+                assert_eq!(kinds(&got, kind), kinds(&want, kind), "{} fragments cut by seed {seed}", body.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
+    for body in bodies() {
+        let lines = events(&body);
+        let merged = accumulate(&lines);
+        // What is not a delta of a call leaves byte for byte, in order, among what is new.
+        let taken = [Kind::ToolCallDelta];
+        let mut left = merged.iter();
+        each(&lines, |_, e| {
+            if !taken.contains(&e.kind()) {
+                assert!(left.any(|line| line == e.raw()), "{}: lost or moved: {}", body.name, e.raw());
+            }
+        });
+        if kinds(&lines, Kind::ToolCallDelta).is_empty() {
+            let without: Vec<_> = merged.iter().filter(|l| !kinds(&merged, Kind::Message).contains(l)).collect();
+            assert_eq!(without, lines.iter().collect::<Vec<_>>(), "{}: more than a message was added", body.name);
+        }
+        assert_eq!(accumulate(&merged), merged, "{}: tc-accumulate twice", body.name);
+        for checker in ["full", "first-chunk", "lookahead:20"] {
+            let decided = detect(checker, &lines);
+            let without: Vec<_> = decided.iter().filter(|l| !l.contains("\"type\":\"decision\"")).collect();
+            assert_eq!(without, lines.iter().collect::<Vec<_>>(), "{}: {checker} changed the stream", body.name);
+            assert_eq!(detect(checker, &decided), decided, "{}: {checker} twice", body.name);
+        }
+    }
+}
+
+/// The 1-based event after which no continuation can change what `checker` says of choice 0, and what it says, if the stream
+/// gets so far.
+fn earliest(checker: &str, lines: &[String]) -> Option<(usize, bool)> {
+    let mut seen = 0;
+    let mut found = None;
+    each(lines, |at, e| {
+        if found.is_some() || e.choice() > 0 {
+            return;
+        }
+        let text = e.get("text").filter(|_| e.kind() == Kind::ContentDelta).and_then(Raw::str).unwrap_or_default();
+        seen += text.chars().count();
+        let enough = match checker {
+            "first-chunk" => !text.is_empty(),
+            "lookahead:20" => seen >= 20 && !text.is_empty(),
+            _ => false,
+        };
+        let call = e.kind() == Kind::ToolCallDelta && (e.get("tool_name").is_some() || e.get("tool_id").is_some());
+        if call || enough || e.kind() == Kind::StreamEnd {
+            found = Some((at + 1, call));
+        }
+    });
+    found
+}
+
+#[test]
+fn law_5_the_decision_comes_at_the_earliest_event() {
+    for body in bodies() {
+        let lines = events(&body);
+        for checker in ["full", "first-chunk", "lookahead:20"] {
+            let out = detect(checker, &lines);
+            let (at, yes) = earliest(checker, &lines).expect("every stream has an end");
+            let mut decisions = Vec::new();
+            each(&out, |place, e| {
+                if e.kind() == Kind::Decision && e.choice() == 0 {
+                    let yes = e.get("tool_call").and_then(Raw::bool);
+                    decisions.push((place, e.get("event").and_then(Raw::i64), yes));
+                }
+            });
+            assert_eq!(decisions.len(), 1, "{}: {checker} decides once: {decisions:?}", body.name);
+            let (place, event, said) = decisions[0];
+            // It stands next to the line that decided: nothing is held back, and nothing passes it.
+            assert!(event.is_some_and(|n| n <= at as i64) && place <= at, "{}: {checker} is late: {out:?}", body.name);
+            assert_eq!(said, Some(yes), "{}: {checker}", body.name);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// No bytes stop a decoder: whatever comes, there is one start and one end, and each line is an event.
+    #[test]
+    fn any_bytes_give_one_start_and_one_end(
+        which in any::<prop::sample::Index>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let all = bodies();
+        let body = &all[which.index(all.len())];
+        let mut raw = bytes(body);
+        for (at, byte) in damage {
+            let n = raw.len();
+            raw[at.index(n)] = byte;
+        }
+        raw.truncate(cut.index(raw.len()) + 1);
+        let lines = accumulate(&stream(body, [&raw[..]]));
+        prop_assert_eq!(kinds(&lines, Kind::StreamStart).len(), 1);
+        prop_assert_eq!(kinds(&lines, Kind::StreamEnd).len(), 1);
+    }
+}

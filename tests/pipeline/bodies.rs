@@ -1,0 +1,41 @@
+//! The recorded bodies of `fixtures/streams`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// One recorded body.
+pub struct Body {
+    /// The API, which is the folder's name.
+    pub api: String,
+    /// `API/FILE`.
+    pub name: String,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// All of them, in the order of their names.
+pub fn bodies() -> Vec<Body> {
+    let mut out = Vec::new();
+    for folder in read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams")) {
+        for path in read(&folder) {
+            let file = last(&path);
+            let is_body = [".sse", ".ndjson", ".json"].iter().any(|end| file.ends_with(end));
+            if is_body && !file.ends_with(".events.ndjson") {
+                out.push(Body { api: last(&folder), name: format!("{}/{file}", last(&folder)), path });
+            }
+        }
+    }
+    assert!(!out.is_empty(), "no recorded bodies");
+    out
+}
+
+/// What lies in a folder, sorted; nothing for a file.
+fn read(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn last(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
