@@ -34,7 +34,8 @@ pub fn recognise(bytes: &[u8]) -> Option<Api> {
     found.or(if array && error.is_some() { Some(Api::Gemini) } else { error })
 }
 
-fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
+/// The API that a frame has a mark of.
+pub(crate) fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
         // Mistral's own service names its responses by 32 hex digits; its models elsewhere speak as their servers do.

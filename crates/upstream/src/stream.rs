@@ -16,7 +16,7 @@ mod openai_responses_item;
 
 use crate::Api;
 use crate::decoder::Decoder;
-use crate::failure::Failure;
+use crate::failure::{Failure, of_first_frame};
 use crate::framing::{Frame, Framing};
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
@@ -63,6 +63,9 @@ pub struct Stream {
 }
 
 struct Reader {
+    api: Api,
+    /// Name and text of the first frame, until the first event is written: tells what a body was that gave none.
+    first: Option<(Option<String>, String)>,
     decoder: Box<dyn Decoder>,
     turn: Turn,
 }
@@ -72,7 +75,7 @@ impl Stream {
     pub fn new(api: Api, options: StreamOptions) -> Self {
         Stream {
             framing: Framing::default(),
-            reader: Reader { decoder: (api.row().decoder)(), turn: Turn::new(api, options) },
+            reader: Reader { api, first: None, decoder: (api.row().decoder)(), turn: Turn::new(api, options) },
         }
     }
 
@@ -139,6 +142,7 @@ impl Stream {
         let reader = &mut self.reader;
         if !reader.turn.is_ended() {
             reader.decoder.finish(&mut reader.turn, out);
+            reader.turn.flush(out);
             reader.turn.error(failure, out);
             reader.turn.end(Some(FinishReason::Error), out);
         }
@@ -181,6 +185,9 @@ impl Reader {
                 );
             }
         };
+        if self.first.is_none() {
+            self.first = Some((name.map(str::to_owned), text.to_owned()));
+        }
         if let Some(failure) = Failure::of_frame(data) {
             self.turn.error(&failure, out);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
@@ -214,19 +221,25 @@ impl Reader {
 
     fn end(&mut self, end: &End, out: &mut dyn Sink) {
         self.decoder.finish(&mut self.turn, out);
+        self.turn.flush(out);
         let whole = self.turn.is_marked() || self.turn.is_whole();
         let how = match end {
             _ if self.turn.has_failed() => Some(FinishReason::Error),
             End::Eof if whole => None,
-            End::Eof => {
-                let what = if self.turn.has_started() {
-                    "the stream ended before the provider's end mark"
-                } else {
-                    "the response was empty"
-                };
-                self.turn.error(&Failure::new("disconnected", what, true), out);
-                Some(FinishReason::Cut)
-            }
+            End::Eof => match self.nothing() {
+                Some(failure) => {
+                    self.turn.error(&failure, out);
+                    Some(FinishReason::Error)
+                }
+                None => {
+                    let what = match self.first {
+                        Some(_) => "the stream ended before the provider's end mark",
+                        None => "the response was empty",
+                    };
+                    self.turn.error(&Failure::new("disconnected", what, true), out);
+                    Some(FinishReason::Cut)
+                }
+            },
             End::Reset(why) => {
                 self.turn.error(&Failure::new("disconnected", why, true), out);
                 Some(FinishReason::Cut)
@@ -238,5 +251,11 @@ impl Reader {
             End::Cancelled => Some(FinishReason::Cancelled),
         };
         self.turn.end(how, out);
+    }
+
+    /// Why a body that ended gave no event at all, if it was not cut.
+    fn nothing(&self) -> Option<Failure> {
+        let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
+        of_first_frame(self.api, name.as_deref(), text)
     }
 }

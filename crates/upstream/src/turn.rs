@@ -38,6 +38,8 @@ struct Choice {
     text: Surrogates,
     thinking: Surrogates,
     arguments: Surrogates,
+    /// The provider's index of the call that `arguments` belongs to.
+    index: Option<i64>,
     calls: bool,
     finish: Option<(FinishReason, String)>,
 }
@@ -125,7 +127,8 @@ impl Turn {
         delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
         let mut text = std::mem::take(&mut self.scratch);
         let state = self.choices.entry(choice).or_default();
-        if delta.tool_id.is_some() || delta.tool_name.is_some() {
+        if state.index != delta.index {
+            state.index = delta.index;
             state.arguments = Surrogates::default();
         }
         match arguments {
@@ -254,9 +257,8 @@ impl Turn {
         !self.choices.is_empty()
     }
 
-    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the provider's reason; an
-    /// error that was written goes before both.
-    pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
+    /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
+    pub(crate) fn flush(&mut self, out: &mut dyn Sink) {
         for (choice, kind) in self.halves() {
             let text = Cow::Borrowed("\u{fffd}");
             if kind {
@@ -264,6 +266,18 @@ impl Turn {
             } else {
                 self.write(choice, &Thinking { text, provider: None }, out);
             }
+        }
+    }
+
+    /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the provider's reason; an
+    /// error that was written goes before both.
+    pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
+        let failed =
+            self.choices.values().find_map(|c| c.finish.as_ref().filter(|(reason, _)| *reason == FinishReason::Error));
+        if let (Some((_, word)), None) = (failed, &self.error) {
+            let failure =
+                Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
+            self.error(&failure, out);
         }
         if self.stats.total_tokens.is_none() {
             let s = &mut self.stats;
@@ -280,13 +294,6 @@ impl Turn {
         ];
         if known.iter().any(Option::is_some) {
             self.write(0, &stats, out);
-        }
-        let failed =
-            self.choices.values().find_map(|c| c.finish.as_ref().filter(|(reason, _)| *reason == FinishReason::Error));
-        if let (Some((_, word)), None) = (failed, &self.error) {
-            let failure =
-                Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
-            self.error(&failure, out);
         }
         let first = self.choices.values_mut().next().map(std::mem::take).unwrap_or_default();
         let (reason, word) = first.finish.unzip();
