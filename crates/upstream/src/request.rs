@@ -9,6 +9,8 @@ pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
 mod part;
 mod prompt;
+#[cfg(test)]
+mod sample;
 mod tools;
 
 pub use tools::openai_tools;

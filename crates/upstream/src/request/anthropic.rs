@@ -198,3 +198,82 @@ fn is_thinking(block: &Value) -> bool {
 fn id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Api::Anthropic;
+    use crate::request::sample::body;
+
+    #[test]
+    fn a_turn_of_calls_and_results() {
+        let body = body(
+            Anthropic,
+            &RequestOptions {
+                system: Some("Be brief.".into()),
+                tool_choice: Some("required".into()),
+                ..RequestOptions::default()
+            },
+            r#"[{"type":"function","function":{"name":"f","description":"F.","parameters":{"properties":{"a":{"type":"integer"}}}},"exec":{"command":["f"]}},{"type":"web_search_20250305","name":"web_search"}]"#,
+            r#"{"role":"system","content":"Be kind."}
+            {"role":"user","content":[{"type":"text","text":"See:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
+            {"role":"assistant","content":"Two calls.","reasoning":"hmhm","provider":[
+                {"thinking":"hm","data":{"anthropic":{"signature":"s1"}},"calls":0,"text":false},
+                {"thinking":"","data":{"anthropic":{"redacted":"r"}},"calls":0,"text":false},
+                {"thinking":"hm","data":{"anthropic":{"signature":"s2"}},"calls":1,"text":true},
+                {"thinking":"","data":{"gemini":{"thoughtSignature":"x"}},"calls":1,"text":true}],
+             "tool_calls":[{"id":"functions.f:0","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"functions.f:0","content":"one"}
+            {"role":"tool","tool_call_id":"b","content":""}
+            {"role":"user","content":"Go on."}"#,
+        );
+        let want = json!({
+            "model": "m", "max_tokens": 8192, "system": "Be brief.\n\nBe kind.",
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "See:"}, {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}]},
+                {"role": "assistant", "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "s1"},
+                    {"type": "redacted_thinking", "data": "r"},
+                    {"type": "text", "text": "Two calls."},
+                    {"type": "tool_use", "id": "functions_f_0", "name": "f", "input": {"a": 1}},
+                    {"type": "thinking", "thinking": "hm", "signature": "s2"},
+                    {"type": "tool_use", "id": "b", "name": "f", "input": {}},
+                ]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "functions_f_0", "content": "one"},
+                    {"type": "tool_result", "tool_use_id": "b"},
+                ]},
+                {"role": "user", "content": "Go on."},
+            ],
+            "tools": [
+                {"name": "f", "description": "F.", "input_schema": {"properties": {"a": {"type": "integer"}}, "type": "object"}},
+                {"type": "web_search_20250305", "name": "web_search"},
+            ],
+            "tool_choice": {"type": "any"},
+            "stream": true,
+        });
+        assert_eq!(body, want);
+    }
+
+    #[test]
+    fn a_message_neither_ends_with_reasoning_nor_is_empty() {
+        let talk = r#"{"role":"user","content":"a"}
+            {"role":"assistant","content":"","provider":[{"thinking":"hm","data":{"anthropic":{"signature":"s"}},"calls":0,"text":false}]}
+            {"role":"user","content":"b"}
+            {"role":"assistant","content":"c","provider":[{"thinking":"hm","data":{"anthropic":{"signature":"s"}},"calls":0,"text":true},
+                {"thinking":"","data":{"anthropic":{"block":{"type":"server_tool_use","id":"x"}}},"calls":0,"text":true}]}
+            {"role":"user","content":"d"}"#;
+        let body = body(Anthropic, &RequestOptions::default(), "null", talk);
+        let want = json!([
+            {"role": "user", "content": "a"},
+            {"role": "user", "content": "b"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "s"},
+                {"type": "server_tool_use", "id": "x"},
+                {"type": "text", "text": "c"},
+            ]},
+            {"role": "user", "content": "d"},
+        ]);
+        assert_eq!(body["messages"], want);
+    }
+}

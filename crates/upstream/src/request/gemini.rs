@@ -209,3 +209,76 @@ fn wants_signature(model: &str) -> bool {
     let digits = name.strip_prefix("gemini-").and_then(|rest| rest.split(['.', '-']).next());
     digits.and_then(|d| d.parse::<u32>().ok()).is_some_and(|generation| generation >= 3)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Api::Gemini;
+    use crate::request::sample::body;
+
+    #[test]
+    fn a_turn_of_calls_and_results() {
+        let body = body(
+            Gemini,
+            &RequestOptions { tool_choice: Some("f".into()), ..RequestOptions::default() },
+            r#"[{"type":"function","function":{"name":"f","parameters":{"$schema":"x","type":"object","properties":{},"additionalProperties":false}}},{"googleSearch":{}}]"#,
+            r#"{"role":"system","content":"Be kind."}
+            {"role":"user","content":[{"type":"text","text":"See:"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}
+            {"role":"assistant","content":"Two calls.","provider":[
+                {"thinking":"","data":{"gemini":{"part":{"executableCode":{"code":"1"}}}},"calls":0,"text":false},
+                {"thinking":"hm","data":{"gemini":{"thoughtSignature":"s0"}},"calls":0,"text":false},
+                {"thinking":"unsigned","data":{"gemini":{"thoughtSignature":"s1","of":"text"}},"calls":0,"text":true},
+                {"thinking":"","data":{"gemini":{"thoughtSignature":"s4","of":"text"}},"calls":2,"text":true}],
+             "tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":1}"},"provider":{"gemini":{"id":"a","thoughtSignature":"s2"}}},
+                {"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"{\"n\":1}"}
+            {"role":"tool","tool_call_id":"b","content":"[2]"}"#,
+        );
+        let want = json!({
+            "systemInstruction": {"parts": [{"text": "Be kind."}]},
+            "contents": [
+                {"role": "user", "parts": [{"text": "See:"}, {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}]},
+                {"role": "model", "parts": [
+                    {"executableCode": {"code": "1"}},
+                    {"text": "hm", "thought": true, "thoughtSignature": "s0"},
+                    {"text": "Two calls.", "thoughtSignature": "s1"},
+                    {"functionCall": {"id": "a", "name": "f", "args": {"a": 1}}, "thoughtSignature": "s2"},
+                    {"functionCall": {"name": "f", "args": {}}},
+                    {"text": "", "thoughtSignature": "s4"},
+                ]},
+                {"role": "user", "parts": [
+                    {"functionResponse": {"id": "a", "name": "f", "response": {"n": 1}}},
+                    {"functionResponse": {"name": "f", "response": {"result": "[2]"}}},
+                ]},
+            ],
+            "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
+            "tools": [
+                {"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"type": "object", "properties": {}, "additionalProperties": false}}]},
+                {"googleSearch": {}},
+            ],
+        });
+        assert_eq!(body, want);
+    }
+
+    #[test]
+    fn calls_of_another_model_get_the_mark_that_generation_3_wants() {
+        let talk = r#"{"role":"user","content":"a"}
+            {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
+            {"role":"tool","tool_call_id":"a","content":"x"}"#;
+        let of = |model: &str| {
+            let options = RequestOptions { model: model.to_owned(), ..RequestOptions::default() };
+            body(Gemini, &options, "null", talk)["contents"][1]["parts"][0]["thoughtSignature"].take()
+        };
+        assert_eq!(of("models/gemini-3-pro-preview"), NO_SIGNATURE);
+        assert_eq!(of("gemini-2.5-flash"), Value::Null);
+    }
+
+    #[test]
+    fn the_method_and_the_model_are_in_the_path() {
+        let mut options = RequestOptions { model: "models/gemini-2.5-pro".to_owned(), ..RequestOptions::default() };
+        assert_eq!(path(&options), "/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+        options.stream = false;
+        options.model = "tunedModels/mine".to_owned();
+        assert_eq!(path(&options), "/tunedModels/mine:generateContent");
+    }
+}

@@ -165,3 +165,63 @@ fn reasoning(data: &Value) -> Option<Value> {
     kept.entry("summary").or_insert_with(|| json!([]));
     Some(Value::Object(kept))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Api::OpenaiResponses;
+    use crate::request::sample::body;
+
+    #[test]
+    fn a_turn_of_calls_and_results() {
+        let body = body(
+            OpenaiResponses,
+            &RequestOptions {
+                system: Some("Be brief.".into()),
+                tool_choice: Some("f".into()),
+                ..RequestOptions::default()
+            },
+            r#"[{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{}},"strict":true}},{"type":"custom","name":"sql"}]"#,
+            r#"{"role":"user","content":"Hello"}
+            {"role":"assistant","content":"Two calls.","provider":[
+                {"thinking":"hm","data":{"openai-responses":{"item":{"type":"reasoning","id":"rs","status":null,"summary":[],"content":[],"encrypted_content":"e"}}},"calls":0,"text":false},
+                {"thinking":"","data":{"openai-responses":{"item":{"type":"reasoning","id":"rs2","content":[{"type":"reasoning_text","text":"x"}]}}},"calls":2,"text":true}],
+             "tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}},
+                {"id":"b","type":"function","function":{"name":"sql","arguments":"{\"input\":\"SELECT 1\"}"},"provider":{"openai-responses":{"custom":true}}}]}
+            {"role":"tool","tool_call_id":"a","content":"one"}
+            {"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"1"},{"type":"image_url","image_url":{"url":"https://x/y.png"}}]}"#,
+        );
+        let want = json!({
+            "model": "m", "instructions": "Be brief.",
+            "input": [
+                {"type": "message", "role": "user", "content": "Hello"},
+                {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e"},
+                {"type": "message", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Two calls.", "annotations": []}]},
+                {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{\"a\":1}"},
+                {"type": "custom_tool_call", "call_id": "b", "name": "sql", "input": "SELECT 1"},
+                {"type": "function_call_output", "call_id": "a", "output": "one"},
+                {"type": "custom_tool_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "1"}, {"type": "input_image", "image_url": "https://x/y.png", "detail": "auto"}]},
+            ],
+            "tools": [
+                {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": true},
+                {"type": "custom", "name": "sql"},
+            ],
+            "tool_choice": {"type": "function", "name": "f"},
+            "store": false, "include": ["reasoning.encrypted_content"], "stream": true,
+        });
+        assert_eq!(body, want);
+    }
+
+    #[test]
+    fn only_models_that_reason_are_asked_for_it() {
+        for (model, asked) in [
+            ("gpt-5.1", true),
+            ("openai/gpt-4o", false),
+            ("gpt-4.1-mini", false),
+            ("gpt-5-chat-latest", false),
+            ("o3", true),
+        ] {
+            assert_eq!(may_reason(model), asked, "{model}");
+        }
+    }
+}

@@ -111,7 +111,9 @@ fn one(number: usize, tool: &Value) -> Result<Tool<'_>, RequestError> {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("function");
     // Anthropic calls a client's tool "custom"; OpenAI's custom tool has a member of that name.
     let plain = kind == "function" || schemas.iter().any(|key| item.contains_key(*key));
-    if function.is_none() && !plain {
+    // Gemini's own tools are one member, named like the tool: `{"googleSearch":{}}`.
+    let single = item.len() == 1 && item.values().all(Value::is_object);
+    if function.is_none() && (!plain || single) {
         return Ok(Tool::Other(tool));
     }
     let function = function.unwrap_or(item);

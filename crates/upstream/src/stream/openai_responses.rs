@@ -72,7 +72,7 @@ impl Decoder for OpenaiResponses {
             }
             "refusal.done" => {
                 let at = self.locate(data, Kind::Message);
-                self.refuse(at, data.get("refusal"), turn, out);
+                self.items[at].refuse(data.get("refusal"), turn, out);
             }
             "output_item.added" => {
                 if let Some(item) = data.get("item") {
@@ -221,8 +221,8 @@ impl OpenaiResponses {
             return;
         }
         match kind {
-            Kind::Message => self.said(at, item, turn, out),
-            Kind::Reasoning => self.thought(at, item, turn, out),
+            Kind::Message => self.items[at].said(item, turn, out),
+            Kind::Reasoning => self.items[at].thought(item, turn, out),
             _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
         }
     }
@@ -231,48 +231,6 @@ impl OpenaiResponses {
         if self.items[at].is_call() {
             let fresh = self.items[at].finish(all, self.labels, turn, out);
             self.labels += i64::from(fresh);
-        }
-    }
-
-    /// The text of a message, if no piece of it came, and its refusal.
-    fn said(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        for part in item.get("content").into_iter().flat_map(Raw::items) {
-            if let Some(refusal) = part.get("refusal") {
-                self.refuse(at, Some(refusal), turn, out);
-            } else if let (false, Some(text)) = (self.items[at].spoken, part.get("text")) {
-                turn.text(0, text, out);
-            }
-        }
-    }
-
-    /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
-    fn thought(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let parts = |key| item.get(key).into_iter().flat_map(Raw::items).filter_map(|p| p.get("text"));
-        if !self.items[at].spoken {
-            let mut texts = parts("summary").chain(parts("content"));
-            if let Some(first) = texts.next() {
-                turn.thinking(0, first, out);
-            }
-            for text in texts {
-                turn.thinking_plain(0, "\n\n", None, out);
-                turn.thinking(0, text, out);
-            }
-        }
-        // Without either the provider could only look it up by its id, and the request asks it not to store anything.
-        if item.get_str("encrypted_content").is_some_and(|c| !c.is_empty()) || parts("content").next().is_some() {
-            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
-            event::minify(&mut provider, item.text());
-            provider.extend_from_slice(b"}}");
-            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)), out);
-        }
-    }
-
-    /// A refusal is no answer: it is said in a `warning`, and the end says `content_filter`.
-    fn refuse(&mut self, at: usize, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
-        if !std::mem::replace(&mut self.items[at].refused, true) {
-            let text = text.and_then(Raw::str).unwrap_or_default();
-            turn.warning(0, "refusal", &format!("the model refused to answer: {text}"), Some(&text), out);
-            turn.finish_reason(0, FinishReason::ContentFilter, "refusal");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::openai_responses::argument_text;
 use crate::turn::Turn;
-use event::payload::ToolCallDelta;
+use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
 
@@ -189,6 +189,48 @@ impl Item {
     fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.kind == Kind::Function && value(said).is_some_and(|v| value(all) == Some(v))
+    }
+
+    /// The text of a message, if no piece of it came, and its refusal.
+    pub(super) fn said(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        for part in item.get("content").into_iter().flat_map(Raw::items) {
+            if let Some(refusal) = part.get("refusal") {
+                self.refuse(Some(refusal), turn, out);
+            } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
+                turn.text(0, text, out);
+            }
+        }
+    }
+
+    /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
+    pub(super) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let parts = |key| item.get(key).into_iter().flat_map(Raw::items).filter_map(|p| p.get("text"));
+        if !self.spoken {
+            let mut texts = parts("summary").chain(parts("content"));
+            if let Some(first) = texts.next() {
+                turn.thinking(0, first, out);
+            }
+            for text in texts {
+                turn.thinking_plain(0, "\n\n", None, out);
+                turn.thinking(0, text, out);
+            }
+        }
+        // Without either the provider could only look it up by its id, and the request asks it not to store anything.
+        if item.get_str("encrypted_content").is_some_and(|c| !c.is_empty()) || parts("content").next().is_some() {
+            let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
+            event::minify(&mut provider, item.text());
+            provider.extend_from_slice(b"}}");
+            turn.thinking_plain(0, "", Some(&String::from_utf8_lossy(&provider)), out);
+        }
+    }
+
+    /// A refusal is no answer: it is said in a `warning`, and the end says `content_filter`.
+    pub(super) fn refuse(&mut self, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        if !std::mem::replace(&mut self.refused, true) {
+            let text = text.and_then(Raw::str).unwrap_or_default();
+            turn.warning(0, "refusal", &format!("the model refused to answer: {text}"), Some(&text), out);
+            turn.finish_reason(0, FinishReason::ContentFilter, "refusal");
+        }
     }
 
     fn write(&mut self, text: &str, turn: &mut Turn, out: &mut dyn Sink) {
