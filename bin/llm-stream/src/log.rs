@@ -1,72 +1,77 @@
 //! The log on standard input, which is the conversation so far.
 
-use anyhow::{Result, bail};
-use event::payload::Warning;
-use std::io::IsTerminal;
-use stdio::{Block, Failure, Input, Signals};
-use upstream::Conversation;
-
+use crate::args::Args;
 use crate::out::Out;
-
-/// How much of a bad line its warning carries, in bytes.
-const CARRIED: usize = 64 * 1024;
+use anyhow::Result;
+use std::io::IsTerminal;
+use stdio::{BadLine, BadLines, Block, Input, Signals};
+use upstream::Conversation;
 
 /// Reads standard input to its end; nothing when it is a terminal. Lines that are no events go on as warnings.
 ///
 /// # Errors
-/// Under `strict` the first such line; failures of standard input and output.
-pub fn read(max_line: usize, strict: bool, signals: &Signals, out: &mut Out) -> Result<Conversation> {
+/// Under `--strict` the first such line; failures of standard input and output.
+pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Conversation> {
     if std::io::stdin().is_terminal() {
         return Ok(Conversation::default());
     }
-    let mut input = Input::open(&[], max_line)?;
-    let mut log = Vec::new();
-    let mut long = vec![];
+    let options = args.common.filter("llm-stream", vec![]);
+    let mut input = Input::open(&[], options.max_line)?;
+    let mut log = Log::default();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
-            Block::Lines(lines) => log.extend_from_slice(lines),
-            Block::TooLong(start, length) => {
-                let line = line_feeds(&log) + 1;
-                long.push((line, String::from_utf8_lossy(start).into_owned(), length));
-                log.push(b'\n'); // an empty line in its place keeps the numbers right
-            }
+            Block::Lines(lines) => lines.split_inclusive(|b| *b == b'\n').for_each(|line| log.line(line, options.max_line)),
+            Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
         }
     }
-    let text = String::from_utf8_lossy(&log);
-    let (conversation, problems) = Conversation::read(&text);
-    for (line, start, length) in long {
-        bad(line, "longer than --max-line", &start, length, strict, out)?;
-    }
+    let (conversation, problems) = Conversation::read(&log.text);
+    let lines: Vec<&str> = log.text.lines().collect();
     for problem in problems {
-        let at = usize::try_from(problem.line.saturating_sub(1)).unwrap_or(usize::MAX);
-        let line = text.lines().nth(at).unwrap_or_default();
-        bad(problem.line, &problem.what, line, line.len() as u64, strict, out)?;
+        let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
+        log.bad.push(Bad { number: problem.line, start: line.into(), length: line.len() as u64, what: problem.what });
+    }
+    log.bad.sort_by_key(|bad| bad.number);
+    let mut told = BadLines::default();
+    for Bad { number, start, length, what } in &log.bad {
+        let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
+        told.warn(&options, bad, |warning| out.event(warning))?;
     }
     Ok(conversation)
 }
 
-fn line_feeds(log: &[u8]) -> u64 {
-    log.iter().filter(|b| **b == b'\n').count() as u64
+const TOO_LONG: &str = "longer than --max-line";
+
+/// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the others stay right.
+#[derive(Default)]
+struct Log {
+    text: String,
+    lines: u64,
+    bad: Vec<Bad>,
 }
 
-fn bad(line: u64, what: &str, raw: &str, length: u64, strict: bool, out: &mut Out) -> Result<()> {
-    if strict {
-        let failure = Failure::Strict { file: "standard input".to_owned(), line, what: what.to_owned() };
-        bail!(failure);
+struct Bad {
+    number: u64,
+    start: Vec<u8>,
+    length: u64,
+    what: String,
+}
+
+impl Log {
+    fn line(&mut self, line: &[u8], max_line: usize) {
+        let bare = line.strip_suffix(b"\n").unwrap_or(line);
+        match std::str::from_utf8(line) {
+            _ if bare.len() > max_line => self.bad(bare, bare.len() as u64, TOO_LONG),
+            Err(_) => self.bad(bare, bare.len() as u64, "not UTF-8"),
+            Ok(text) => {
+                self.lines += 1;
+                self.text.push_str(text);
+            }
+        }
     }
-    let mut end = raw.len().min(CARRIED);
-    while !raw.is_char_boundary(end) {
-        end -= 1;
+
+    fn bad(&mut self, start: &[u8], length: u64, what: &str) {
+        self.lines += 1;
+        self.text.push('\n');
+        self.bad.push(Bad { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
     }
-    stdio::message("llm-stream", &format!("standard input, line {line}: not a message ({what}), passed over"));
-    out.event(&Warning {
-        source: "llm-stream",
-        code: "not_an_event",
-        message: &format!("line {line} of standard input is not an event: {what}"),
-        raw: Some(&raw[..end]),
-        raw_bytes: (end as u64 != length).then_some(length),
-        line: Some(line),
-        ..Warning::default()
-    });
-    Ok(())
 }

@@ -45,7 +45,7 @@ fn ask(args: &Args) -> Result<Status> {
     runtime()?.block_on(async {
         let watch = Watch::new()?;
         let mut out = Out::new(args.common.no_time);
-        let talk = log::read(args.common.max_line, args.common.strict, watch.signals(), &mut out)?;
+        let talk = log::read(args, watch.signals(), &mut out)?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }

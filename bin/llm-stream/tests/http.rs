@@ -3,7 +3,7 @@
 mod scripted;
 
 use scripted::*;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -262,11 +262,7 @@ fn a_reader_that_leaves_ends_it_while_nothing_comes() {
     ]]);
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("content_delta") {
-        line.clear();
-        assert!(stdout.read_line(&mut line).unwrap() > 0);
-    }
+    until(&mut stdout, "content_delta");
     drop(stdout);
     let ran = finish(child, None);
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
@@ -285,11 +281,7 @@ fn a_signal_closes_what_is_open() {
         ]]);
         let mut child = asking(&server, &["Hi"]).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        while !line.contains("content_delta") {
-            line.clear();
-            assert!(stdout.read_line(&mut line).unwrap() > 0);
-        }
+        until(&mut stdout, "content_delta");
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let ran = finish(child, Some(stdout));
         assert_eq!((ran.status, ran.stderr.as_str()), (status, ""));
@@ -311,11 +303,8 @@ fn each_event_leaves_before_the_next_bytes_come() {
     let server = Server::new(vec![steps]);
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
-    let mut seen = String::new();
     for (text, go) in ["\"a\"", "\"b\"", "\"c\""].iter().zip(&go) {
-        while !seen.contains(text) {
-            assert!(stdout.read_line(&mut seen).unwrap() > 0);
-        }
+        until(&mut stdout, text);
         go.send(()).unwrap();
     }
     drop(go);

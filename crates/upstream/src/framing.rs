@@ -19,6 +19,19 @@ pub(crate) enum Frame<'a> {
     TooLong,
 }
 
+impl Frame<'_> {
+    /// Whether this is surely not the beginning of something else.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),
+            Frame::Value(text) => event::Raw::parse(text).is_ok(),
+            Frame::Broken(_) => false,
+            Frame::Foreign { html, .. } => *html,
+            Frame::TooLong => true,
+        }
+    }
+}
+
 /// How long one frame may grow, in bytes: four times the largest argument that must work.
 const LIMIT: usize = 256 << 20;
 

@@ -106,7 +106,12 @@ impl Stream {
         if reader.turn.is_ended() {
             return;
         }
-        framing.finish(&mut |frame| reader.frame(frame, out));
+        framing.finish(&mut |frame| {
+            // What a lost connection cut in two is no fault of the provider's text.
+            if end == End::Eof || frame.is_whole() {
+                reader.frame(frame, out);
+            }
+        });
         if !reader.turn.is_ended() {
             reader.end(&end, out);
         }

@@ -165,6 +165,15 @@ pub fn run_with(mut command: Command, stdin: &str) -> Ran {
     finish(child, None)
 }
 
+/// Reads on until a line holds `text`.
+pub fn until(stdout: &mut BufReader<ChildStdout>, text: &str) {
+    let mut line = String::new();
+    while !line.contains(text) {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0, "the output ended before {text}");
+    }
+}
+
 /// Waits for a command that was started, whose output may have been taken out already.
 pub fn finish(child: Child, stdout: Option<BufReader<ChildStdout>>) -> Ran {
     let pid = child.id();
