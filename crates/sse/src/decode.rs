@@ -129,3 +129,78 @@ fn push_lossy(out: &mut String, bytes: &[u8]) {
         Err(_) => out.push_str(&String::from_utf8_lossy(bytes)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(pieces: &[&[u8]]) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut decoder = Decoder::default();
+        let mut on = |e: Event<'_>| out.push(format!("{}|{}|{}", e.name.unwrap_or("-"), e.data, e.id.unwrap_or("-")));
+        for piece in pieces {
+            decoder.push(piece, &mut on);
+        }
+        decoder.finish(&mut on);
+        out
+    }
+
+    const BODIES: [(&str, &[&str]); 9] = [
+        // The examples of the specification.
+        ("data: YHOO\ndata: +2\ndata: 10\n\n", &["-|YHOO\n+2\n10|-"]),
+        (
+            ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+            &["-|first event|1", "-|second event|", "-| third event|"],
+        ),
+        ("data\n\ndata\ndata\n\ndata:", &["-||-", "-|\n|-", "-||-"]),
+        ("data:test\n\ndata: test\n\n", &["-|test|-", "-|test|-"]),
+        // A mark at the start only, names that hold for one event, an event without data.
+        (
+            "\u{feff}event: add\ndata: é\u{feff}\n\ndata: x\n\nevent: only\n\ndata: y\n\n",
+            &["add|é\u{feff}|-", "-|x|-", "-|y|-"],
+        ),
+        // Unknown fields, no space after a colon, a colon in the value, retry, a NUL in an id.
+        ("error: x\nretry: 10\nid: a\0b\ndata:{\"a\":\"b: c\"}\n\n", &["-|{\"a\":\"b: c\"}|-"]),
+        // The last blank line, and the last line's end, are often missing.
+        ("data: a\n\ndata: b\n", &["-|a|-", "-|b|-"]),
+        ("data: a\n\ndata: [DONE]", &["-|a|-", "-|[DONE]|-"]),
+        ("\n\n\n", &[]),
+    ];
+
+    #[test]
+    fn any_split_and_any_line_end_gives_the_same_events() {
+        for (body, want) in BODIES {
+            for line_end in ["\n", "\r\n", "\r"] {
+                let body = body.replace('\n', line_end).into_bytes();
+                let want: Vec<String> = want.iter().map(|w| (*w).to_owned()).collect();
+                assert_eq!(events(&[&body]), want, "{body:?}");
+                assert_eq!(events(&body.chunks(1).collect::<Vec<_>>()), want, "{body:?}");
+                for at in 0..body.len() {
+                    let (a, b) = body.split_at(at);
+                    assert_eq!(events(&[a, b]), want, "{body:?} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_is_given_as_soon_as_its_blank_line_has_begun() {
+        let mut seen = 0;
+        let mut decoder = Decoder::default();
+        decoder.push(b"data: a\r\n\r", &mut |_| seen += 1);
+        assert_eq!((seen, decoder.held()), (1, 0));
+    }
+
+    #[test]
+    fn bytes_that_are_no_utf8_become_the_replacement_character() {
+        assert_eq!(events(&[b"data: a\xff\xc3", b"\xa9\xe2\x82\n\n"]), ["-|a\u{fffd}é\u{fffd}|-"]);
+    }
+
+    #[test]
+    fn what_is_encoded_is_decoded() {
+        let mut out = Vec::new();
+        crate::encode(&mut out, Some("x"), " a\nb\n");
+        crate::encode(&mut out, None, "{}");
+        assert_eq!(events(&[&out]), ["x| a\nb\n|-", "-|{}|-"]);
+    }
+}

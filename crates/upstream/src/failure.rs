@@ -25,11 +25,16 @@ impl Failure {
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
     /// `{"object":"error",…}`. `None` when it holds none.
     pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
-        let is = |key: &str| frame.get_str(key).is_some_and(|v| v == "error");
-        if let Some(error) = frame.get("error").filter(|e| says_something(*e)) {
-            return Some(Self::of(error, None));
+        // One walk: this sees every frame.
+        let (mut error, mut named) = (None, false);
+        for (key, value) in frame.entries() {
+            match key.as_ref() {
+                "error" => error = Some(value).filter(|e| says_something(*e)),
+                "object" | "type" => named |= value.text() == "\"error\"",
+                _ => {}
+            }
         }
-        (is("object") || is("type")).then(|| Self::of(frame, None))
+        error.or(named.then_some(frame)).map(|error| Self::of(error, None))
     }
 
     /// The error of a body that came with the HTTP status `status`, whatever its shape is.
