@@ -1,0 +1,145 @@
+//! `tc-detect` as a user runs it.
+
+use std::io::{Read, Write};
+use std::process::{Command, Output, Stdio};
+
+const START: &str = r#"{"type":"stream_start","v":1}"#;
+const TEXT: &str = r#"{"type":"content_delta","text":"Let me look."}"#;
+const CALL: &str = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"read_file"}"#;
+const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
+
+fn detect(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tc-detect"));
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+fn run(args: &[&str], input: &str) -> Output {
+    let mut child = detect(args).spawn().unwrap();
+    // A command that stops reading early is no failure of the writer.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+fn lines(events: &[&str]) -> String {
+    events.iter().map(|e| format!("{e}\n")).collect()
+}
+
+#[test]
+fn the_status_is_the_answer() {
+    let cut = r#"{"type":"stream_end","finish_reason":"cut"}"#;
+    let error = r#"{"type":"error","source":"x","code":"y","message":"z","retryable":true}"#;
+    let other = r#"{"type":"stream_start","stream":"b","v":1}"#;
+    let other_end = r#"{"type":"stream_end","stream":"b","finish_reason":"stop"}"#;
+    for (args, events, status) in [
+        (&["-q"][..], &[START, TEXT, CALL, END][..], 0),
+        (&["-q", "--checker", "first-chunk"], &[START, TEXT, CALL, END], 1),
+        (&["-q", "-c", "lookahead:5"], &[START, TEXT, CALL, END], 1),
+        (&["-q", "-c", "lookahead:50"], &[START, TEXT, CALL, END], 0),
+        (&["-q", "--name", "read_*"], &[START, CALL, END], 0),
+        (&["-q", "--name", "write_*"], &[START, CALL, END], 1),
+        (&["-q"], &[START, TEXT, cut], 3),
+        (&["-q"], &[START, TEXT, error, cut], 3),
+        (&["-q"], &[START, TEXT], 3),
+        (&[], &[START, CALL, error, cut], 2),
+        (&["-q"], &[other, other_end, START, CALL, END], 0),
+        (&["-q"], &[other, other_end, START, TEXT, cut], 3),
+        (&["-q"], &[], 1),
+        (&["-q", "-c", "cmd:grep -q tool_call_delta"], &[START, TEXT, CALL, END], 0),
+        (&["-q", "-c", "cmd:grep -q no_such_thing"], &[START, TEXT, CALL, END], 1),
+        (&["-q", "-c", "cmd:exit 7"], &[START, TEXT, END], 3),
+    ] {
+        let out = run(args, &lines(events));
+        assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
+        assert!(!args.contains(&"-q") || out.stdout.is_empty());
+    }
+}
+
+#[test]
+fn one_decision_is_added_before_its_event_and_the_rest_passes() {
+    let odd = r#" { "unknown" : 1, "type":"x" } "#;
+    let input = lines(&[START, odd, "", TEXT, CALL, END]);
+    let out = run(&["--no-time"], &input);
+    let (added, passed): (Vec<_>, Vec<_>) = text(&out.stdout).lines().partition(|l| l.contains("\"decision\""));
+    assert_eq!(passed.join("\n") + "\n", input);
+    assert_eq!(added, [r#"{"type":"decision","tool_call":true,"checker":"full","reason":"a call of read_file","event":4,"bytes":12}"#]);
+    let again = run(&["--no-time"], text(&out.stdout));
+    assert_eq!(text(&again.stdout), text(&out.stdout), "a stream that is detected twice has one decision still");
+}
+
+#[test]
+fn quiet_stops_reading_at_the_answer() {
+    let mut child = detect(&["-q"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines(&[START, CALL]).as_bytes()).unwrap();
+    // Standard input stays open: only the answer can end it.
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(stdin);
+}
+
+#[test]
+fn decisions_go_to_a_descriptor_of_their_own() {
+    let file = std::env::temp_dir().join(format!("tc-detect-{}.ndjson", std::process::id()));
+    let script = format!("printf '%s' \"$INPUT\" | {} --no-time --decide-fd 3 3>'{}'", env!("CARGO_BIN_EXE_tc-detect"), file.display());
+    let input = lines(&[START, TEXT, END]);
+    let out = Command::new("bash").args(["-c", &script]).env("INPUT", &input).output().unwrap();
+    assert_eq!((text(&out.stdout), out.status.code()), (input.as_str(), Some(1)), "{}", text(&out.stderr));
+    let decisions = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(decisions.starts_with(r#"{"type":"decision","tool_call":false"#) && decisions.lines().count() == 1, "{decisions}");
+}
+
+#[test]
+fn the_whole_stream_goes_into_the_chosen_command() {
+    for (events, first) in [(&[START, TEXT, CALL, END][..], "then"), (&[START, TEXT, END], "else")] {
+        let out = run(&["--no-time", "--then", "echo then; cat", "--else", "echo else; cat"], &lines(events));
+        let mut got: Vec<_> = text(&out.stdout).lines().filter(|l| !l.contains("\"decision\"")).collect();
+        assert_eq!(got.remove(0), first);
+        assert_eq!(got, events);
+    }
+    let out = run(&["--no-time", "--then", "cat >/dev/null"], &lines(&[START, TEXT, END]));
+    assert_eq!(text(&out.stdout).lines().count(), 4, "without --else the stream passes");
+}
+
+#[test]
+fn mistakes_are_one_line_and_status_2() {
+    for (args, words) in [
+        (&["--checker", "psychic"][..], "unknown checker 'psychic', use one of: full"),
+        (&["--checker", "lookahead:many"], "unknown checker 'lookahead:many'"),
+        (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
+        (&["--decide-fd", "77"], "--decide-fd 77"),
+        (&["--frobnicate"], "unexpected argument '--frobnicate'"),
+        (&["--strict", "-"], "line 2: not an event"),
+    ] {
+        let out = run(args, "{\"type\":\"x\"}\nnot json\n");
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        assert!(err.starts_with("tc-detect: ") && err.contains(words) && err.lines().count() == 1, "{args:?}: {err}");
+    }
+}
+
+#[test]
+fn a_bad_line_is_carried_by_a_warning() {
+    let mut child = detect(&["--no-time"]).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"type\":\"x\"}\nnot json\n\xff\xfe\n{\"type\":\"y\"").unwrap();
+    let out = child.wait_with_output().unwrap();
+    let got: Vec<_> = text(&out.stdout).lines().collect();
+    assert_eq!(got.len(), 4, "{got:?}");
+    assert!(got[1].contains(r#""code":"not_an_event""#) && got[1].contains(r#""raw":"not json""#) && got[1].contains(r#""line":2"#));
+    assert!(got[2].contains(r#""raw_base64":"//4=""#), "bytes that are no text are kept too: {}", got[2]);
+    assert!(got[3].contains(r#""raw":"{\"type\":\"y\"""#), "a cut last line: {}", got[3]);
+    assert_eq!(text(&out.stderr).lines().count(), 3);
+}
+
+#[test]
+fn help_runs_and_may_be_cut_short() {
+    let mut child = detect(&["--help"]).spawn().unwrap();
+    let mut help = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut help).unwrap();
+    assert!(help.contains("Examples:") && help.contains("--checker"));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
