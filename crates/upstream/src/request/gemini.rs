@@ -186,7 +186,8 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
         }
         parts.push(part.into());
     }
-    parts
+    // Thoughts alone are no turn.
+    if parts.iter().all(|p| p.get("thought").is_some()) { Vec::new() } else { parts }
 }
 
 /// A thought with its signature, or a part that the provider ran itself.

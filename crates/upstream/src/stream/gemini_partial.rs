@@ -7,6 +7,7 @@
 
 use event::{Raw, Surrogates, quoted};
 use serde_json::Value;
+use std::collections::HashSet;
 
 /// A longer path is refused, as is deeper JSON everywhere else.
 const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
@@ -47,7 +48,7 @@ enum Step {
 struct Frame {
     current: Step,
     /// Keys that this object has already; empty for an array, where the index tells.
-    keys: Vec<String>,
+    keys: HashSet<String>,
 }
 
 impl PartialArguments {
@@ -126,7 +127,7 @@ impl PartialArguments {
         }
         for step in &steps[shared + usize::from(!first)..] {
             self.text.push(if matches!(step, Step::Key(_)) { '{' } else { '[' });
-            self.open.push(Frame { current: step.clone(), keys: Vec::new() });
+            self.open.push(Frame { current: step.clone(), keys: HashSet::new() });
             self.begin_member(step);
         }
         if value.is_str() {
@@ -143,7 +144,7 @@ impl PartialArguments {
             self.text.push_str(&quoted(key));
             self.text.push(':');
             if let Some(frame) = self.open.last_mut() {
-                frame.keys.push(key.clone());
+                frame.keys.insert(key.clone());
             }
         }
     }
