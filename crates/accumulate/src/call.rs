@@ -176,7 +176,8 @@ impl Call {
     fn grown(&mut self, start: usize) -> Fed {
         self.fragments += 1;
         // Cheap: for ordinary fragments the first byte differs.
-        self.cumulative &= self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]);
+        self.cumulative =
+            self.cumulative && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
         let before = (self.scanner.is_valid() && self.cumulative && self.fragments > 1).then(|| self.scanner.clone());
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && before.is_some() {

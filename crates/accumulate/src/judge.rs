@@ -19,7 +19,7 @@ pub(crate) fn judge(call: &mut Call, bench: Bench<'_>) {
         call.error = Some(error("no_name", "the call came without a name, so no tool can be run"));
         return;
     }
-    match read(call.text(), &call.name, bench) {
+    match read(call.text(), call.is_balanced(), &call.name, bench) {
         Ok((object, repairs)) => (call.object, call.repairs) = (Some(object), repairs),
         Err(e) => call.error = Some(e),
     }
@@ -38,11 +38,12 @@ fn error(code: &'static str, message: &str) -> CallError {
     CallError { code, message: message.to_owned() }
 }
 
-fn read(text: &str, name: &str, bench: Bench<'_>) -> Result<(String, Vec<Repair>), CallError> {
+fn read(text: &str, balanced: bool, name: &str, bench: Bench<'_>) -> Result<(String, Vec<Repair>), CallError> {
     let trimmed = text.trim_ascii();
     let (object, repairs) = match trimmed {
         // No arguments, in the ways that providers write it.
         "" | "null" => ("{}".to_owned(), Vec::new()),
+        _ if balanced && json::check_balanced(trimmed).is_ok() => (minified(trimmed), Vec::new()),
         _ => match json::check(trimmed) {
             Ok(value) if value.shape == json::Shape::Object => (minified(trimmed), Vec::new()),
             other => match Some(bench.repair).filter(|on| *on).and_then(|_| json::repair(text, true)) {

@@ -111,15 +111,20 @@ impl Accumulate {
     }
 
     fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
-        let text = |field| event.field(field).and_then(Raw::str);
-        let delta = Delta {
-            index: event.field(Field::Index).and_then(Raw::i64),
-            id: text(Field::ToolId),
-            name: text(Field::ToolName),
-            arguments: event.field(Field::Arguments).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object()),
-            done: event.field(Field::Done).and_then(Raw::bool) == Some(true),
-            provider: event.field(Field::Provider).map(Raw::text),
-        };
+        let mut delta = Delta::default();
+        for (field, value) in event.known_fields() {
+            match field {
+                Field::Arguments => {
+                    delta.arguments = Some(value).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object())
+                }
+                Field::Index => delta.index = value.i64(),
+                Field::ToolId => delta.id = value.str(),
+                Field::ToolName => delta.name = value.str(),
+                Field::Done => delta.done = value.bool() == Some(true),
+                Field::Provider => delta.provider = Some(value.text()).filter(|p| *p != "null"),
+                Field::Text | Field::Other => {}
+            }
+        }
         let number = event.choice();
         let at = self.choice(number);
         let tools = self.tools.as_deref();

@@ -260,6 +260,13 @@ impl<'a> Event<'a> {
         Some(slot.value(self.raw)).filter(|v| !v.is_null())
     }
 
+    /// All fields, each with what it is, in the line's order; the last of a repeated one counts.
+    #[inline]
+    pub fn known_fields(&self) -> impl Iterator<Item = (Field, Raw<'a>)> + use<'a> {
+        let raw = self.raw;
+        self.slots.iter().map(move |s| (s.field, s.value(raw)))
+    }
+
     /// The string field `key`.
     pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
         self.get(key)?.str()

@@ -34,8 +34,11 @@ fn escape(out: &mut Vec<u8>, text: &str) {
     let mut from = 0;
     let mut i = 0;
     while i < b.len() {
-        let class = ESCAPE[b[i] as usize];
-        if class == 0 || (class == 2 && b[i + 1] > 0x9f) {
+        // A run of bytes that stay as they are.
+        i += b[i..].iter().position(|c| ESCAPE[*c as usize] != 0).unwrap_or(b.len() - i);
+        let Some(&first) = b.get(i) else { break };
+        let class = ESCAPE[first as usize];
+        if class == 2 && b[i + 1] > 0x9f {
             i += 1;
             continue;
         }

@@ -102,6 +102,14 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
     Ok(Checked { value, shape: Shape::of(value) })
 }
 
+/// The same for an object that a [`crate::Scanner`] has called balanced, so that its grammar need not be checked again.
+///
+/// # Errors
+/// See [`JsonError`].
+pub fn check_balanced(text: &str) -> Result<(), JsonError> {
+    Walk { text, base: 0, open: Vec::new(), keys: Vec::new() }.run()
+}
+
 /// A walk over text that the grammar has accepted.
 struct Walk<'a> {
     text: &'a str,

@@ -15,7 +15,7 @@ mod scanner;
 mod schema;
 mod tools;
 
-pub use check::{Checked, JsonError, Shape, check};
+pub use check::{Checked, JsonError, Shape, check, check_balanced};
 pub use edits::{Repair, apply};
 pub use first::first_value;
 pub use misfit::{Misfit, Violation};

@@ -52,6 +52,15 @@ pub struct Scanner {
     broken: Option<Brackets>,
 }
 
+/// What became of one byte.
+enum Step {
+    Taken,
+    /// It ended a number, and belongs to what follows.
+    Again,
+    /// It breaks the grammar; nothing was changed.
+    Broken,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Brackets {
     depth: u32,
@@ -100,13 +109,15 @@ impl Scanner {
                     b' ' | b'\t' | b'\r' | b'\n' => {}
                     _ => return i,
                 },
-                _ => {
-                    if !self.step(c) {
+                _ => match self.step(c) {
+                    Step::Taken => {}
+                    Step::Again => continue,
+                    Step::Broken => {
                         let text = matches!(self.state, State::Escape | State::Hex(_));
                         self.broken_at(text);
                         continue;
                     }
-                }
+                },
             }
             i += 1;
         }
@@ -148,13 +159,14 @@ impl Scanner {
         }
     }
 
-    /// One byte outside a text's plain run; `false` when it breaks the grammar (and nothing was changed).
-    fn step(&mut self, c: u8) -> bool {
+    /// One byte outside a text's plain run.
+    #[inline]
+    fn step(&mut self, c: u8) -> Step {
         use State::*;
         if matches!(c, b' ' | b'\t' | b'\r' | b'\n')
             && matches!(self.state, Value | FirstItem | FirstKey | Key | Colon | Comma)
         {
-            return true;
+            return Step::Taken;
         }
         self.state = match (self.state, c) {
             (Value | FirstItem, b'{' | b'[') => return self.open(c),
@@ -198,19 +210,15 @@ impl Scanner {
                     Word(&rest[1..])
                 }
             }
-            (Zero | Digits | Fraction | Power, _) => {
-                // The byte after a number ends it, and is then what comes after a value.
-                let number = self.state;
-                self.state = self.after_value();
-                let fits = self.state != End && self.step(c) || self.state == End && c.is_ascii_whitespace();
-                if !fits {
-                    self.state = number;
-                }
-                return fits;
+            // The byte after a number ends it, and is looked at again as what comes after a value.
+            (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') if self.depth > 0 => {
+                self.state = Comma;
+                return Step::Again;
             }
-            _ => return false,
+            (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n') => End,
+            _ => return Step::Broken,
         };
-        true
+        Step::Taken
     }
 
     fn begin(&mut self, c: u8, state: State) -> State {
@@ -222,9 +230,9 @@ impl Scanner {
         state
     }
 
-    fn open(&mut self, c: u8) -> bool {
+    fn open(&mut self, c: u8) -> Step {
         if self.depth == MAX_DEPTH {
-            return false;
+            return Step::Broken;
         }
         if self.depth == 0 {
             self.first = c;
@@ -234,14 +242,14 @@ impl Scanner {
         self.depth += 1;
         self.objects = self.objects << 1 | u128::from(c == b'{');
         self.state = if c == b'{' { State::FirstKey } else { State::FirstItem };
-        true
+        Step::Taken
     }
 
-    fn close(&mut self) -> bool {
+    fn close(&mut self) -> Step {
         self.depth -= 1;
         self.objects >>= 1;
         self.state = self.after_value();
-        true
+        Step::Taken
     }
 
     fn after_text(&self) -> State {
