@@ -55,6 +55,10 @@ impl Plan {
         if first.fingerprint().is_none() || first.fingerprint() != call.fingerprint() {
             return None;
         }
+        let reads = |tool: &std::rc::Rc<crate::Tool>| tool.exec.as_ref().is_some_and(|exec| exec.class == Class::Read);
+        if answer.is_none() && self.judge.tools.get(&call.name).is_some_and(reads) {
+            return None; // It was taken back; a call that changes nothing may run again.
+        }
         Some(answer.as_ref().map_or_else(
             || {
                 Rc::new(Answer::new(

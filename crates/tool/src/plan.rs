@@ -145,6 +145,11 @@ impl Plan {
         self.ahead.event(event);
     }
 
+    /// Reads ahead, likewise: a line that may be an event.
+    pub fn foresee_line(&mut self, line: &str) {
+        self.ahead.line(line);
+    }
+
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
         let stream = || event.stream().map(|s| Box::from(s.text()));

@@ -1,0 +1,133 @@
+//! What was typed.
+
+use clap::{Parser, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Run the tool calls of a stream, and answer them.
+///
+/// Passes every event through, runs the calls as commands of the tools file (no shell), and adds `tool_use`, `tool_result` and,
+/// after the turn's own events, the tool messages in call order. Every failure of a call is a result that the model can act on. The
+/// exit status says how to go on: 0 results are ready, prompt again; 1 the turn is over; 2 the turn failed; 3 calls wait for a person.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "tool-exec", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Args {
+    /// Files of events; standard input without any, or for `-`
+    pub files: Vec<PathBuf>,
+    /// The tools file: which tools there are, and the command of each
+    #[arg(short, long, value_name = "FILE")]
+    pub tools: PathBuf,
+    /// How many calls run at once
+    #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub jobs: usize,
+    /// How long a call may take, unless its tool says otherwise
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = above_zero)]
+    pub timeout: Duration,
+    /// How much a call may write, unless its tool says otherwise (K, M and G are understood)
+    #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = args::bytes)]
+    pub max_output: usize,
+    /// How many calls of one turn are run
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
+    pub max_calls: usize,
+    /// The order of results; tool messages are in call order always
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
+    pub order: Order,
+    /// The choice whose calls are run, when the request asked for several
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub choice: u32,
+    /// Write what a call puts out as it appears, as `tool_progress` events
+    #[arg(long)]
+    pub progress: bool,
+
+    /// Only tools whose name matches run (may be given many times; * and ? stand for any characters)
+    #[arg(long, value_name = "GLOB", help_heading = "What may run")]
+    pub allow: Vec<String>,
+    /// Tools whose name matches never run, whatever --allow says
+    #[arg(long, value_name = "GLOB", help_heading = "What may run")]
+    pub deny: Vec<String>,
+    /// The least class of calls that needs a person's yes: danger (such calls are denied), or none
+    #[arg(long, value_name = "CLASS", default_value = "danger", value_parser = approve, help_heading = "What may run")]
+    pub approve: Approve,
+    /// Run the call with this id although it needs approval, or was started before and its result is not known
+    #[arg(long, value_name = "ID", help_heading = "What may run")]
+    pub approve_call: Vec<String>,
+    /// How calls are confined: none
+    #[arg(long, value_name = "HOW", default_value = "none", value_parser = sandbox, help_heading = "What may run")]
+    pub sandbox: String,
+
+    /// Keep results of tools that have a `cache` time in this folder, and take them from there
+    #[arg(long, value_name = "DIR", help_heading = "What is kept")]
+    pub cache: Option<PathBuf>,
+    /// Sync a line to this file before each call starts, and its result after
+    #[arg(long, value_name = "LOG", help_heading = "What is kept")]
+    pub journal: Option<PathBuf>,
+    /// A log or journal of an earlier run: no call that it answers runs again, and the turn that it ends in is finished
+    #[arg(long, value_name = "LOG", help_heading = "What is kept")]
+    pub resume: Vec<PathBuf>,
+
+    /// Print the tools for a request (a JSON array in OpenAI's shape), and stop
+    #[arg(long, conflicts_with = "dry_run", help_heading = "Looking only")]
+    pub list: bool,
+    /// Print what would run, one JSON line a call, and run nothing
+    #[arg(long, help_heading = "Looking only")]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub common: args::Common,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  llm-stream --tools tools.json <chat.ndjson | tc-accumulate | tool-exec --tools tools.json >>chat.ndjson
+  tool-exec --tools tools.json --dry-run turn.ndjson | jq -r '.argv | @sh'
+  tool-exec --tools tools.json --resume chat.ndjson </dev/null >>chat.ndjson
+  tool-exec --tools tools.json --deny 'rm_*' --timeout 5s --jobs 2 turn.ndjson
+
+A tools file: [{\"name\":\"weather\",\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}},
+                \"exec\":{\"command\":[\"./weather.sh\",\"--city={city}\"],\"class\":\"read\",\"timeout\":\"5s\"}}]";
+
+/// The order of results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// As the calls stand in the message
+    #[default]
+    Call,
+    /// As they are done
+    Completion,
+}
+
+/// What runs without a person's yes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approve {
+    /// Everything.
+    None,
+    /// Everything but calls of class danger.
+    Danger,
+}
+
+fn approve(text: &str) -> Result<Approve, String> {
+    match text {
+        "none" => Ok(Approve::None),
+        "danger" => Ok(Approve::Danger),
+        "write" | "all" => Err("this version cannot ask a person, use danger or none".to_owned()),
+        _ => Err("not one of danger, none".to_owned()),
+    }
+}
+
+/// A sandbox that is asked for and not there is never replaced by none.
+fn sandbox(text: &str) -> Result<String, String> {
+    match text {
+        "none" => Ok(text.to_owned()),
+        "landlock" | "bwrap" => {
+            Err("this version has no such sandbox, run the whole pipeline inside one and use none".to_owned())
+        }
+        _ => Err("there is only none".to_owned()),
+    }
+}
+
+fn above_zero(text: &str) -> Result<Duration, String> {
+    args::duration(text).and_then(|time| if time.is_zero() { Err("must be above 0".to_owned()) } else { Ok(time) })
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "not a number above 0".to_owned())
+}

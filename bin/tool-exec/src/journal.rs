@@ -1,0 +1,72 @@
+//! The journal: what is about to run, and what came of it, on disk before anything else happens.
+
+use anyhow::Context;
+use event::Payload;
+use event::payload;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A file that lines are appended and synced to.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    name: String,
+    /// Standard output is this very file: what is written there must only be synced.
+    is_stdout: bool,
+}
+
+impl Journal {
+    /// Opens the file, and makes it if it is not there. A last line that was cut is closed, so that the next one stands alone.
+    ///
+    /// # Errors
+    /// When it cannot be opened or written.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let open = || -> std::io::Result<(File, bool)> {
+            let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+            let (meta, out) = (file.metadata()?, rustix::fs::fstat(std::io::stdout())?);
+            let is_stdout = meta.dev() == out.st_dev && meta.ino() == out.st_ino;
+            if meta.is_file() && meta.len() > 0 {
+                let mut last = [0];
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+                if last != *b"\n" {
+                    file.write_all(b"\n")?;
+                }
+            }
+            Ok((file, is_stdout))
+        };
+        let (file, is_stdout) =
+            open().with_context(|| format!("{name}: the journal cannot be used, check the path"))?;
+        Ok(Journal { file, name, is_stdout })
+    }
+
+    /// Whether standard output is this very file.
+    pub fn is_stdout(&self) -> bool {
+        self.is_stdout
+    }
+
+    /// Appends a line and waits until it is on disk.
+    ///
+    /// # Errors
+    /// When the disk is full or broken: nothing may run then.
+    pub fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32) -> anyhow::Result<()> {
+        let mut line = Vec::new();
+        payload::line(&mut line, payload, stream, choice, None);
+        line.push(b'\n');
+        self.file
+            .write_all(&line)
+            .and_then(|()| self.file.sync_data())
+            .with_context(|| format!("{}: the journal cannot be written, free some space", self.name))
+    }
+
+    /// Waits until what was written to standard output, which is this file, is on disk.
+    ///
+    /// # Errors
+    /// As [`Journal::write`].
+    pub fn sync(&mut self) -> anyhow::Result<()> {
+        self.file.sync_data().with_context(|| format!("{}: the journal cannot be synced", self.name))
+    }
+}

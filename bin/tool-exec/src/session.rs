@@ -1,0 +1,346 @@
+//! The run of the command: lines in, calls as the plan says, lines out, all at once and all by one hand.
+
+use crate::cache::Cache;
+use crate::input::Piece;
+use crate::journal::Journal;
+use crate::lines::{Line, Lines};
+use crate::output::Writer;
+use crate::run::{Handle, Report, Runner};
+use anyhow::Context;
+use event::Kind;
+use event::payload::{Message, SessionStats};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use stdio::{Outcome, Status};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
+
+/// How long a signalled command waits for the rest that its upstream still writes while it ends too.
+const REST: Duration = Duration::from_millis(500);
+
+/// Everything that a run works with.
+pub struct Session {
+    /// What to run when.
+    pub plan: Plan,
+    /// How to run it.
+    pub runner: Rc<Runner>,
+    /// Where results are kept.
+    pub cache: Option<Cache>,
+    /// Where intents and results are synced to.
+    pub journal: Option<Journal>,
+    /// Where lines go.
+    pub out: Writer,
+    /// How lines are read.
+    pub lines: Lines,
+    /// Whether the input itself was searched for answers already.
+    pub read_ahead: bool,
+    /// `--no-time`.
+    pub no_time: bool,
+    /// `--progress`.
+    pub progress: bool,
+}
+
+/// A call that runs.
+struct Active {
+    call: Rc<Call>,
+    handle: Rc<Handle>,
+    /// Under which its result is kept.
+    cache: Option<Hash>,
+}
+
+/// What changes while a run goes on.
+struct State {
+    active: HashMap<u64, Active>,
+    reports: mpsc::Sender<Report>,
+    error: bool,
+    signal: Option<i32>,
+    answered: u64,
+    cache_hits: u64,
+    start: Instant,
+}
+
+/// However a run ends, nothing that it started goes on.
+impl Drop for State {
+    fn drop(&mut self) {
+        self.active.values().for_each(|active| active.handle.abandon(false));
+    }
+}
+
+impl Session {
+    /// Runs until the input has ended and every call with it, or until a signal or the reader of the output ends it.
+    ///
+    /// # Errors
+    /// When the input, the output or the journal fails. Whatever still runs is ended.
+    pub async fn run(mut self, mut input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+        let (reports, mut done) = mpsc::channel(64);
+        let start = Instant::now();
+        let mut state =
+            State { active: HashMap::new(), reports, error: false, signal: None, answered: 0, cache_hits: 0, start };
+        let (mut interrupt, mut terminate) =
+            (signal(SignalKind::interrupt()).context("signals")?, signal(SignalKind::terminate()).context("signals")?);
+        let rest = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(rest);
+        let mut open = true;
+        while open || !self.plan.is_idle() {
+            // What is at hand goes first, the input before the results; only when nothing is does anything wait.
+            tokio::task::yield_now().await;
+            let piece = input.try_recv().ok();
+            let report = done.try_recv().ok();
+            if piece.is_none() && report.is_none() {
+                self.out.flush().await?;
+            }
+            let (piece, report, caught) = match (piece, report) {
+                (None, None) => tokio::select! {
+                    piece = input.recv() => (Some(piece.unwrap_or(Piece::End)), None, None),
+                    report = done.recv() => (None, report, None),
+                    _ = interrupt.recv() => (None, None, Some(2)),
+                    _ = terminate.recv() => (None, None, Some(15)),
+                    () = &mut rest, if open && state.signal.is_some() => (Some(Piece::End), None, None),
+                },
+                (piece, report) => (piece, report, None),
+            };
+            if let Some(caught) = caught {
+                if state.signal.replace(caught).is_some() {
+                    state.active.values().for_each(|active| active.handle.abandon(true));
+                    return Ok(Status::Signal(caught));
+                }
+                rest.as_mut().reset(tokio::time::Instant::now() + REST);
+                if caught == 2 {
+                    self.plan.stop()
+                } else {
+                    self.plan.abort()
+                }
+                self.steps(&mut state, None).await?;
+            }
+            match piece {
+                Some(Piece::End) if open => {
+                    open = false;
+                    self.plan.finish();
+                    self.steps(&mut state, None).await?;
+                }
+                Some(Piece::Failed(failure)) => {
+                    self.out.flush().await?;
+                    return Err(failure.into());
+                }
+                Some(piece) if open => self.piece(&piece, &mut state).await?,
+                _ => {}
+            }
+            match report {
+                Some(Report::Progress(key, text)) => self.progress(key, &text, &state),
+                Some(Report::Done(key, answer)) => self.done(key, answer, &mut state).await?,
+                None => {}
+            }
+        }
+        self.close(&state).await
+    }
+
+    /// Takes a block of lines.
+    async fn piece(&mut self, piece: &Piece, state: &mut State) -> anyhow::Result<()> {
+        if !self.read_ahead
+            && let Piece::Lines(bytes, _) = piece
+        {
+            // An answer that is at hand already counts before its call is looked at.
+            let mut scanner = event::Scanner::default();
+            for line in bytes.split(|b| *b == b'\n') {
+                if let Ok(event) = std::str::from_utf8(line).map_or(Err(()), |line| scanner.read(line).map_err(|_| ()))
+                {
+                    self.plan.foresee(&event);
+                }
+            }
+        }
+        let mut at = 0;
+        loop {
+            let line = match self.lines.next(piece, &mut at) {
+                Ok(line) => line,
+                Err(strict) => {
+                    self.out.flush().await?;
+                    return Err(strict.into());
+                }
+            };
+            match line {
+                None => return Ok(()),
+                Some(Line::Blank(bytes)) => self.out.pass(bytes),
+                Some(Line::Bad(warning)) => self.out.pass(&warning),
+                Some(Line::Event(event, bytes)) => {
+                    self.out.pass(bytes);
+                    state.error |= event.kind() == Kind::Error;
+                    self.plan.event(&event);
+                    let t = event.t().map(|t| t.text().to_owned());
+                    self.steps(state, t.as_deref()).await?;
+                }
+            }
+            if self.out.is_full() {
+                self.out.flush().await?;
+            }
+        }
+    }
+
+    /// Does what the plan says now. `t` is the time of the line at hand, if one is.
+    async fn steps(&mut self, state: &mut State, t: Option<&str>) -> anyhow::Result<()> {
+        loop {
+            let steps = self.plan.steps();
+            if steps.is_empty() {
+                return Ok(());
+            }
+            for step in steps {
+                match step {
+                    Step::Start { key, call, ready } => self.start(key, call, &ready, state, t).await?,
+                    Step::Stop { key } => {
+                        if let Some(active) = state.active.get(&key) {
+                            active.handle.stop();
+                        }
+                    }
+                    Step::Result { call, answer } => {
+                        state.answered += u64::from(!answer.resumed);
+                        state.cache_hits += u64::from(answer.cached);
+                        let journaled =
+                            self.journal.as_ref().is_some_and(Journal::is_stdout) && answer.duration.is_some();
+                        if !journaled {
+                            let result = self.result(&call, &answer);
+                            self.out.event(&result, call.stream.as_deref(), call.choice, None);
+                        }
+                    }
+                    Step::Message { call, answer } => {
+                        let message = tool::message(&call.id, &call.name, &answer);
+                        self.out.event(&Message { message: &message }, call.stream.as_deref(), call.choice, None);
+                    }
+                }
+                if self.out.is_full() {
+                    self.out.flush().await?;
+                }
+            }
+        }
+    }
+
+    /// Starts a call, or takes its result from the cache. Whoever reads the output knows of it before it runs.
+    async fn start(
+        &mut self,
+        key: u64,
+        call: Rc<Call>,
+        ready: &Rc<Ready>,
+        state: &mut State,
+        t: Option<&str>,
+    ) -> anyhow::Result<()> {
+        let cache = self.cache_key(&call, ready);
+        if let (Some(name), Some(cache)) = (&cache, &self.cache)
+            && let Some(exec) = &ready.tool.exec
+            && let Some(answer) = exec.cache.and_then(|life| cache.get(name, life))
+        {
+            self.plan.done(key, Answer { return_directly: exec.return_directly, ..answer });
+            return Ok(());
+        }
+        let summary = call.summary();
+        let intent =
+            ToolUse { tool_name: &call.name, tool_id: &call.id, input_summary: &summary, timestamp: self.now() };
+        self.out.event(&intent, call.stream.as_deref(), call.choice, t);
+        self.out.flush().await?;
+        if let Some(journal) = &mut self.journal {
+            if journal.is_stdout() {
+                journal.sync()?
+            } else {
+                journal.write(&intent, call.stream.as_deref(), call.choice)?
+            }
+        }
+        let handle = Rc::new(Handle::default());
+        state.active.insert(key, Active { call: Rc::clone(&call), handle: Rc::clone(&handle), cache });
+        let (runner, ready, reports) = (Rc::clone(&self.runner), Rc::clone(ready), state.reports.clone());
+        let progress = self.progress.then(|| (key, reports.clone()));
+        tokio::task::spawn_local(async move {
+            let answer = runner.run(&call, &ready, &handle, progress).await;
+            let _ = reports.send(Report::Done(key, answer)).await; // nobody listens when the command has failed
+        });
+        Ok(())
+    }
+
+    /// A call has ended.
+    async fn done(&mut self, key: u64, answer: Answer, state: &mut State) -> anyhow::Result<()> {
+        let Some(active) = state.active.remove(&key) else { return Ok(()) };
+        if self.journal.is_some() {
+            let call = &active.call;
+            let result = self.result(call, &answer);
+            if self.journal.as_ref().is_some_and(Journal::is_stdout) {
+                self.out.event(&result, call.stream.as_deref(), call.choice, None);
+                self.out.flush().await?;
+            }
+            if let Some(journal) = &mut self.journal {
+                if journal.is_stdout() {
+                    journal.sync()?
+                } else {
+                    journal.write(&result, call.stream.as_deref(), call.choice)?
+                }
+            }
+        }
+        if let (Some(name), Some(cache)) = (&active.cache, &mut self.cache)
+            && let Err(e) = cache.put(name, &active.call.name, &answer)
+        {
+            stdio::message("tool-exec", &format!("the cache cannot be written: {e}, going on without"));
+            self.cache = None;
+        }
+        self.plan.done(key, answer);
+        self.steps(state, None).await
+    }
+
+    fn progress(&mut self, key: u64, text: &str, state: &State) {
+        let Some(Active { call, .. }) = state.active.get(&key) else { return };
+        let piece = ToolProgress { tool_id: &call.id, tool_name: &call.name, text };
+        self.out.event(&piece, call.stream.as_deref(), call.choice, None);
+    }
+
+    /// Everything has ended: the counts, and the status.
+    async fn close(mut self, state: &State) -> anyhow::Result<Status> {
+        let tally = self.plan.tally();
+        if state.answered > 0 {
+            let duration =
+                (!self.no_time).then(|| u64::try_from(state.start.elapsed().as_micros()).unwrap_or(u64::MAX));
+            let stats = SessionStats {
+                calls: Some(state.answered),
+                cache_hits: Some(state.cache_hits),
+                duration,
+                ..SessionStats::default()
+            };
+            self.out.event(&stats, None, 0, None);
+        }
+        self.out.flush().await?;
+        if tally.unconfirmed > 0 {
+            let n = tally.unconfirmed;
+            stdio::message(
+                "tool-exec",
+                &format!(
+                    "no assistant message confirmed {n} calls, which did not run; put tc-accumulate before tool-exec"
+                ),
+            );
+        } else if tally.failed > 0 && !state.error && state.signal.is_none() {
+            stdio::message("tool-exec", "the stream was cut before its end, none of its calls ran; run the turn again");
+        }
+        let answer = match tally {
+            tool::Tally { pending: 1.., .. } => Status::Undecided,
+            tool::Tally { is_final: true, .. } | tool::Tally { messages: 0, .. } => Status::No,
+            _ => Status::Done,
+        };
+        let error = state.error || tally.failed > 0 || tally.unconfirmed > 0;
+        Ok(Outcome { error, signal: state.signal }.status(answer))
+    }
+
+    fn result<'a>(&self, call: &'a Call, answer: &'a Answer) -> ToolResult<'a> {
+        ToolResult { tool_id: &call.id, tool_name: &call.name, answer, timestamp: self.now() }
+    }
+
+    /// Milliseconds since 1970.
+    fn now(&self) -> Option<u64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(now.as_millis()).ok().filter(|_| !self.no_time)
+    }
+
+    /// Under which the result of a call is kept, if it is.
+    fn cache_key(&self, call: &Call, ready: &Ready) -> Option<Hash> {
+        self.cache.as_ref()?;
+        let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
+        exec.cache?;
+        let env: Vec<_> = crate::program::named(&exec.env)
+            .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into_owned()))
+            .collect();
+        Some(tool::cache_key(&ready.tool.hash, arguments, &env, &self.runner.cwd(exec).to_string_lossy()))
+    }
+}
