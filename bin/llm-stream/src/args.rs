@@ -149,19 +149,19 @@ pub struct Replay {
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]
     pub speed: Speed,
     /// Cut the body into reads of N bytes, or of lengths by chance that SEED decides
-    #[arg(long, value_name = "N|random:SEED", value_parser = resplit, requires = "files")]
+    #[arg(long, value_name = "N|random:SEED", value_parser = resplit)]
     pub resplit: Option<Resplit>,
     /// End the body before this byte, as if the server had closed it
-    #[arg(long, value_name = "BYTE", requires = "files")]
+    #[arg(long, value_name = "BYTE")]
     pub cut_at: Option<usize>,
     /// Stop for MS milliseconds before this byte
-    #[arg(long, value_name = "BYTE:MS", value_parser = stall, requires = "files")]
+    #[arg(long, value_name = "BYTE:MS", value_parser = stall)]
     pub stall_at: Option<Stall>,
     /// Break the connection before this byte
-    #[arg(long, value_name = "BYTE", requires = "files")]
+    #[arg(long, value_name = "BYTE")]
     pub error_at: Option<usize>,
     /// Send the event (or the line) that holds this byte twice
-    #[arg(long, value_name = "BYTE", requires = "files")]
+    #[arg(long, value_name = "BYTE")]
     pub dup_at: Option<usize>,
     /// A tape to answer from, or to record on (env LLM_TAPE)
     #[arg(long, value_name = "FILE")]

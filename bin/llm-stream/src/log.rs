@@ -20,7 +20,9 @@ pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Conversatio
     let mut log = Log::default();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
-            Block::Lines(lines) => lines.split_inclusive(|b| *b == b'\n').for_each(|line| log.line(line, options.max_line)),
+            Block::Lines(lines) => {
+                lines.split_inclusive(|b| *b == b'\n').for_each(|line| log.line(line, options.max_line))
+            }
             Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
         }
     }

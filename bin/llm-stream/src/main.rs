@@ -15,7 +15,7 @@ mod session;
 mod source;
 mod turn;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use args::Args;
 use event::payload::{Error, Message};
 use http::Network;
@@ -33,6 +33,9 @@ fn main() -> ExitCode {
 
 /// Asks the provider, or a tape, for the next turn of the conversation on standard input.
 fn ask(args: &Args) -> Result<Status> {
+    if args.replay.faults().any() {
+        bail!("faults are put into recorded bodies only, name one with --replay");
+    }
     let mut recorder = args.replay.tape()?.map(|(path, mode)| Recorder::open(path, mode)).transpose()?;
     let mut turn = Turn::new(args, recorder.as_ref().and_then(Recorder::first))?;
     let offline = args.request.dry_run || recorder.as_ref().is_some_and(Recorder::is_offline);

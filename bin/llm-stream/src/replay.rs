@@ -7,11 +7,12 @@ use crate::out::{Clock, Out};
 use crate::pour::{Limits, Poured, pour};
 use crate::source::{FileBody, Read, Recorded, Source};
 use anyhow::{Context, Result, bail};
+use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 use stdio::{Failure, Status};
 use upstream::tape::{Ending, Exchange, Tape, is_tape};
-use upstream::{Api, End, Stream, StreamOptions, recognise};
+use upstream::{Api, End, Stream, StreamOptions, openai_tools, recognise};
 
 /// How much of a body is looked at to tell its API.
 const LOOKED_AT: usize = 64 * 1024;
@@ -103,7 +104,9 @@ impl Replay {
             bail!("line {} of the tape: the API \"{}\" is unknown, name it with --api", exchange.line, exchange.api);
         };
         let model = Some(exchange.model.clone()).filter(|m| !m.is_empty());
-        let mut stream = Stream::new(api, StreamOptions { model, ..StreamOptions::default() });
+        let tools = tools(&exchange.request.body);
+        let tools_mode = Some(if tools.is_some() { "native" } else { "none" }.to_owned());
+        let mut stream = Stream::new(api, StreamOptions { model, tools, tools_mode, ..StreamOptions::default() });
         let (reads, end) = timed(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
@@ -135,6 +138,23 @@ impl Replay {
         }
         Ok(())
     }
+}
+
+/// The tools of a recorded request in OpenAI's shape, as JSON on one line; `None` if it has none.
+fn tools(body: &Value) -> Option<String> {
+    let declared = |tool: &Value| tool.get("functionDeclarations").and_then(Value::as_array).cloned();
+    let mut tools: Vec<Value> = body
+        .get("tools")?
+        .as_array()?
+        .iter()
+        .flat_map(|tool| declared(tool).unwrap_or_else(|| vec![tool.clone()]))
+        .collect();
+    for tool in tools.iter_mut().filter_map(Value::as_object_mut) {
+        if let Some(schema) = tool.remove("parametersJsonSchema") {
+            tool.insert("parameters".to_owned(), schema); // Gemini's name for it
+        }
+    }
+    openai_tools(&Value::Array(tools)).ok()
 }
 
 /// What came back in an exchange, with times since its request; a tape that stops without an end was cut there.

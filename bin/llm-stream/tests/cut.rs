@@ -1,5 +1,7 @@
 //! A connection that breaks at every byte of three streams.
 
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
 mod scripted;
 
 use event::Collect;
@@ -39,7 +41,8 @@ const STREAMS: [(Api, &str); 3] = [
 /// What must have been written when the first `length` bytes came and then the connection was lost; and whether the end mark
 /// was among them, so that nothing was lost.
 fn expected(api: Api, body: &[u8], length: usize) -> (Vec<String>, bool) {
-    let options = StreamOptions { model: Some("m".into()), tools_mode: Some("none".into()), ..StreamOptions::default() };
+    let options =
+        StreamOptions { model: Some("m".into()), tools_mode: Some("none".into()), ..StreamOptions::default() };
     let mut stream = Stream::new(api, options);
     let mut out = Collect::default();
     stream.push(&body[..length], &mut out);
@@ -65,7 +68,13 @@ fn at_every_byte(part: usize) {
             let (lines, whole) = expected(api, body, length);
             let ran = broken(api, body, length, false);
             let got: Vec<&str> = ran.stdout.lines().skip(1).collect();
-            let kinds = |lines: &[&str]| lines.iter().filter(|l| !l.starts_with("{\"type\":\"error\"")).map(|l| (*l).to_owned()).collect::<Vec<_>>();
+            let kinds = |lines: &[&str]| {
+                lines
+                    .iter()
+                    .filter(|l| !l.starts_with("{\"type\":\"error\""))
+                    .map(|l| (*l).to_owned())
+                    .collect::<Vec<_>>()
+            };
             let want: Vec<&str> = lines.iter().map(String::as_str).collect();
             assert_eq!(kinds(&got), kinds(&want), "{api:?} {length}");
             assert_eq!(ran.status, if whole { 0 } else { 2 }, "{api:?} {length} {ran:?}");
@@ -83,7 +92,12 @@ fn at_every_byte(part: usize) {
             assert_eq!(ran.event("stream_end")["finish_reason"], "cut");
             let all = expected(api, body, body.len()).0;
             let got = ran.stdout.lines().skip(1).filter(|l| !l.contains("\"stream_end\"") && !l.contains("\"error\""));
-            assert!(got.zip(&all).all(|(got, want)| got == want || got.contains("\"session_stats\"") || got.contains("stream_start")), "{ran:?}");
+            assert!(
+                got.zip(&all).all(|(got, want)| got == want
+                    || got.contains("\"session_stats\"")
+                    || got.contains("stream_start")),
+                "{ran:?}"
+            );
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Live streams, against a scripted server: what is sent, what is tried again, and how it ends.
 
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
 mod scripted;
 
 use scripted::*;
@@ -222,7 +224,7 @@ fn chunks_trailers_and_gzip_change_nothing() {
 fn silence_ends_a_stream_and_a_comment_breaks_it() {
     let body = chat(&["a", "b"]);
     let first = body.find("\n\n").unwrap() + 2;
-    let (start, rest) = (body[..first].as_bytes().to_vec(), body[first..].as_bytes().to_vec());
+    let (start, rest) = (body.as_bytes()[..first].to_vec(), body.as_bytes()[first..].to_vec());
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![sse_head(), Step::Send(start.clone()), Step::UntilClosed(closed)]]);
     let ran = run(asking(&server, &["--idle-timeout", "100ms", "Hi"]));

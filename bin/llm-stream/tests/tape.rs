@@ -1,5 +1,7 @@
 //! Tapes: recorded against a scripted server, played offline, and never with a credential on them.
 
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
 mod scripted;
 
 use scripted::*;
@@ -48,7 +50,12 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
     let body = chat(&["Grü", "ße"]);
     let server = Server::new(vec![
         answer("429 Too Many Requests", "retry-after-ms: 1\r\n", "{\"error\":{\"message\":\"later\"}}"),
-        vec![sse_head(), Step::Send(body.as_bytes()[..90].to_vec()), Step::Silence(std::time::Duration::from_millis(20)), Step::Send(body.as_bytes()[90..].to_vec())],
+        vec![
+            sse_head(),
+            Step::Send(body.as_bytes()[..90].to_vec()),
+            Step::Silence(std::time::Duration::from_millis(20)),
+            Step::Send(body.as_bytes()[90..].to_vec()),
+        ],
     ]);
     let live = run(tape.with(Some(&server), "record", &["Hi"]));
     assert_eq!((live.status, live.text().as_str()), (0, "Grüße"), "{live:?}");
@@ -109,7 +116,8 @@ fn a_turn_that_was_stopped_is_not_recorded() {
     let tape = Tape::new("stopped");
     let body = chat(&["a"]);
     let (closed, is_closed) = std::sync::mpsc::channel();
-    let server = Server::new(vec![vec![sse_head(), Step::Send(body.as_bytes()[..120].to_vec()), Step::UntilClosed(closed)]]);
+    let server =
+        Server::new(vec![vec![sse_head(), Step::Send(body.as_bytes()[..120].to_vec()), Step::UntilClosed(closed)]]);
     let mut child = tape.with(Some(&server), "record", &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     until(&mut stdout, "content_delta");
@@ -124,9 +132,9 @@ fn failures_are_played_too() {
     let tape = Tape::new("failures");
     let body = chat(&["a", "b"]);
     let first = body.find("\n\n").unwrap() + 2;
-    let server = Server::new(vec![vec![
-        Step::Send(format!("HTTP/1.1 200 OK\r\n{SSE}content-length: 9999\r\n\r\n{}", &body[..first]).into()),
-    ]]);
+    let server = Server::new(vec![vec![Step::Send(
+        format!("HTTP/1.1 200 OK\r\n{SSE}content-length: 9999\r\n\r\n{}", &body[..first]).into(),
+    )]]);
     let live = run(tape.with(Some(&server), "record", &["--no-time", "Hi"]));
     let played = run(tape.with(None, "replay", &["--no-time", "Hi"]));
     assert_eq!((live.status, played.status), (2, 2));
@@ -145,13 +153,24 @@ fn no_credential_gets_onto_a_tape() {
         &chat(&[&format!("your key is {canary}, is it not?"), "C4n4ry"]),
     )]);
     server.url += &format!("/v1?key={canary}");
-    let mut command = tape.with(Some(&server), "record", &["--header", "X-Api-Key: $HIDDEN", "--system", canary, &format!("I use {canary}")]);
+    let mut command = tape.with(
+        Some(&server),
+        "record",
+        &["--header", "X-Api-Key: $HIDDEN", "--system", canary, &format!("I use {canary}")],
+    );
     command.env("OPENAI_API_KEY", canary).env("HIDDEN", "another-C4n4ry-key");
     assert_eq!(run(command).status, 0);
     assert!(server.asked()[0].body.to_string().contains(canary), "the provider gets what was typed");
     let text = tape.text();
     assert!(!text.contains(canary) && !text.contains("another-C4n4ry") && !text.contains("org-canary"), "{text}");
-    for path in ["request.headers.authorization", "request.headers.x-api-key", "request.url", "request.body.messages[0].content", "response.headers.set-cookie", "response.body"] {
+    for path in [
+        "request.headers.authorization",
+        "request.headers.x-api-key",
+        "request.url",
+        "request.body.messages[0].content",
+        "response.headers.set-cookie",
+        "response.body",
+    ] {
         assert!(text.contains(&format!("\"{path}\"")), "{path}: {text}");
     }
     // The same turn finds its answer although both were changed on the tape.
