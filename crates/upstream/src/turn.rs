@@ -61,10 +61,12 @@ impl Turn {
         }
     }
 
-    /// The response's id, as the provider says it. Counts only before the first event.
+    /// The response's id, as the provider says it; the first that is there counts, and only before the first event. Ids of calls
+    /// are made from it, so where a provider names none, something that is unlike in each response takes its place.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
         if !self.started && self.id.is_none() {
-            self.id = id.and_then(Raw::str).filter(|id| !id.is_empty()).map(Cow::into_owned);
+            let text = id.map(|id| id.str().unwrap_or(Cow::Borrowed(id.text())));
+            self.id = text.filter(|id| !id.is_empty() && id != "null").map(Cow::into_owned);
         }
     }
 

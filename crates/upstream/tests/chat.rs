@@ -276,3 +276,20 @@ fn mistrals_content_comes_in_parts() {
     assert_eq!(out.iter().map(|l| field(l, "text")).collect::<Vec<_>>(), ["a", "b", "c", "", "d", "e"]);
     assert_eq!(out[3], r#"{"type":"thinking","text":"","provider":{"mistral":{"field":"thinking"}}}"#);
 }
+
+#[test]
+fn a_response_without_an_id_is_named_by_when_it_was_made() {
+    for (api, body, id) in [
+        (Api::Ollama, "{\"created_at\":\"t1\",\"message\":{\"content\":\"a\"},\"done\":true}", "t1"),
+        (
+            Api::OpenaiChat,
+            "data: {\"id\":\"\",\"created\":0,\"choices\":[]}\n\ndata: {\"created\":7,\"id\":\"x\",\"choices\":[{\"text\":\"a\"}]}\n\n",
+            "x",
+        ),
+        (Api::OpenaiChat, "data: {\"created\":7,\"choices\":[{\"text\":\"a\"}]}\n\n", "7"),
+    ] {
+        let mut out = Lines::default();
+        Stream::new(api, StreamOptions::default()).whole(body.as_bytes(), &mut out);
+        assert_eq!(field(&out.0[0], "id"), id, "{body}");
+    }
+}

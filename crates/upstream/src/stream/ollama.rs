@@ -22,6 +22,7 @@ pub(crate) struct Ollama {
 impl Decoder for Ollama {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         turn.model(data.get("model"));
+        turn.id(data.get("created_at")); // Responses have no id.
         if let Some(message) = data.get("message") {
             self.message(message, turn, out);
         }

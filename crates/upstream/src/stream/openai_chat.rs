@@ -54,11 +54,12 @@ impl OpenaiChat {
 
 impl Decoder for OpenaiChat {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let mut choices = None;
+        let (mut choices, mut created) = (None, None);
         for (key, value) in data.entries() {
             match key.as_ref() {
                 "id" => turn.id(Some(value)),
                 "model" => turn.model(Some(value)),
+                "created" => created = Some(value),
                 "choices" => choices = Some(value),
                 "usage" => usage(value, turn),
                 "x_groq" => groq(value, turn, out),
@@ -66,6 +67,7 @@ impl Decoder for OpenaiChat {
             }
         }
         for item in choices.into_iter().flat_map(Raw::items) {
+            turn.id(created);
             self.item(item, turn, out);
         }
     }
