@@ -114,3 +114,27 @@ fn label(body: &Body, events: &[u8]) -> String {
     o.close();
     String::from_utf8(out).expect("JSON is UTF-8")
 }
+
+/// The rows whose place is a case: they concern what is written to a provider or executed, or how much work is done.
+const CASES: [(u32, &str); 4] = [
+    (44, "the cost of many fragments; they are made on the fly"),
+    (45, "what the history says of arguments that cannot be used"),
+    (46, "what the next request says of calls that have no result"),
+    (48, "what the next request says of a result that came twice"),
+];
+
+#[test]
+fn every_known_deviation_has_a_fixture() {
+    let names: Vec<String> = bodies().into_iter().map(|b| b.name).collect();
+    let cases: Vec<String> = std::fs::read_dir(bins::root().join("fixtures/cases"))
+        .expect("fixtures/cases")
+        .map(|entry| entry.expect("a readable folder").file_name().to_string_lossy().into_owned())
+        .collect();
+    for row in 1..=48 {
+        let mark = format!("row-{row:02}-");
+        match CASES.iter().find(|(n, _)| *n == row) {
+            Some((_, why)) => assert!(cases.iter().any(|c| c.starts_with(&mark)), "no case {mark}… ({why})"),
+            None => assert!(names.iter().any(|n| n.contains(&format!("/{mark}"))), "no recorded body {mark}…"),
+        }
+    }
+}
