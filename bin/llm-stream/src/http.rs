@@ -81,13 +81,15 @@ pub struct Live {
     /// When the last line of the recording happened, and the recording, if one is made.
     last: Duration,
     recording: Option<Exchange>,
+    /// When the end came, or was decided.
+    ended: Option<Duration>,
 }
 
 impl Live {
     /// The body of an answer. `recording` holds its request and gets everything that follows.
     pub fn new(response: reqwest::Response, head: &Head, sent: Instant, recording: Option<Exchange>) -> Live {
         let recording = recording.map(|exchange| Exchange { head: Some(head.clone()), ..exchange });
-        Live { response, sent, chunk: vec![], last: head.after, recording }
+        Live { response, sent, chunk: vec![], last: head.after, recording, ended: None }
     }
 
     /// Waits for the next bytes. May be dropped while it waits.
@@ -104,15 +106,26 @@ impl Live {
                 }
                 What::Bytes(&self.chunk)
             }
-            Ok(None) => What::End(End::Eof),
-            Err(e) => What::End(end(&e)),
+            Ok(None) => {
+                self.ended = Some(at);
+                What::End(End::Eof)
+            }
+            Err(e) => {
+                self.ended = Some(at);
+                What::End(end(&e))
+            }
         };
         Piece { at: Some(at), what }
     }
 
+    /// Nobody waits any more: gives the time, which is that of the end.
+    pub fn stop(&mut self) -> Duration {
+        *self.ended.insert(elapsed(self.sent))
+    }
+
     /// What was recorded; the answer ended like this.
     pub fn recorded(self, end: &End) -> Option<Exchange> {
-        let after = elapsed(self.sent).saturating_sub(self.last);
+        let after = self.ended.unwrap_or_else(|| elapsed(self.sent)).saturating_sub(self.last);
         Some(Exchange { end: Some((after, ending(end))), ..self.recording? })
     }
 }

@@ -112,7 +112,7 @@ pub async fn pour(
             Ok(piece) => (piece, watch.signal()),
             Err(over) => {
                 let (end, signal) = limits.end(over)?;
-                (Piece { at: None, what: What::End(end) }, signal)
+                (Piece { at: source.stop(), what: What::End(end) }, signal)
             }
         };
         let at = piece.at;

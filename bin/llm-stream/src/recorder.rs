@@ -69,6 +69,11 @@ impl Recorder {
         }
     }
 
+    /// Whether the answer to this request is on the tape and will be taken from it.
+    pub fn knows(&self, model: &str, request: &Request) -> bool {
+        self.mode != TapeMode::Record && self.tape.clone().take(&self.canonical(model, request)).is_ok()
+    }
+
     /// The beginning of a recording.
     pub fn begin(&self, api: Api, model: &str, request: &Request) -> Exchange {
         let secret = |name: &str| crate::key::is_secret(name);

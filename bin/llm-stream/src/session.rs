@@ -50,7 +50,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Failures of standard output, a request that cannot be made.
-    pub async fn run(&mut self) -> Result<Option<i32>> {
+    pub async fn run(mut self) -> Result<Option<i32>> {
         let deadline = self.args.connection.timeout.map(|time| Instant::now() + time);
         let (mut attempt, mut whole) = (1, false);
         loop {
@@ -230,7 +230,8 @@ impl Trouble {
         match head.status {
             405 | 501 => true,
             400 | 403 | 404 | 406 | 415 | 422 => {
-                let body = String::from_utf8_lossy(body).to_lowercase();
+                let body =
+                    String::from_utf8_lossy(body).to_lowercase().replace("upstream", "").replace("downstream", "");
                 body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
             }
             _ => false,
@@ -256,16 +257,19 @@ impl Trouble {
     }
 }
 
-/// Words with which servers say that they do not stream.
-const REFUSALS: [&str; 11] = [
+/// Words with which servers say that they do not stream, or do not know a member that asks for it.
+const REFUSALS: [&str; 14] = [
     "not support",
     "unsupported",
     "not available",
     "unavailable",
     "not allowed",
+    "not permitted",
     "not enabled",
     "disabled",
     "not implemented",
+    "unknown",
+    "unrecognized",
     "verified to stream",
     "cannot stream",
     "must be false",

@@ -44,6 +44,14 @@ impl Source {
             Source::Live(live) => live.next().await,
         }
     }
+
+    /// Nobody waits any more: gives the time, as far as it is known.
+    pub fn stop(&mut self) -> Option<Duration> {
+        match self {
+            Source::Live(live) => Some(live.stop()),
+            Source::File(_) | Source::Recorded(_) => None,
+        }
+    }
 }
 
 /// One recorded read.

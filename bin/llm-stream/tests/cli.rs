@@ -224,6 +224,17 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
 }
 
 #[test]
+fn a_full_disk_is_told() {
+    let file = File::new("full.sse", chat(&["a"]));
+    for args in [&["--replay", file.path()][..], &["--dry-run", "--model", "m", "hi"]] {
+        let mut command = command(args);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let ran = run(command);
+        assert!(ran.refusal().contains("standard output: No space left"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_body_replays_from_standard_input_as_it_comes() {
     use std::io::{BufReader, Write};
     let body = chat(&["a", "b"]);

@@ -109,6 +109,9 @@ fn auto_asks_once_and_keeps_no_failure() {
     let first = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
     let second = run(tape.with(Some(&server), "auto", &["--no-time", "Hi"]));
     assert_eq!((first.status, &first.stdout, server.asked().len()), (0, &second.stdout, 1));
+    // What is on the tape needs no key, what is not does.
+    assert_eq!(run(tape.with(None, "auto", &["--no-time", "Hi"])).stdout, first.stdout);
+    assert!(run(tape.with(None, "auto", &["another"])).refusal().contains("OPENAI_API_KEY"));
 }
 
 #[test]
@@ -177,6 +180,17 @@ fn no_credential_gets_onto_a_tape() {
     let played = run(tape.with(None, "replay", &["--system", canary, &format!("I use {canary}")]));
     assert_eq!(played.status, 0, "{played:?}");
     assert!(played.text().contains("your key is [redacted], is it not?"));
+}
+
+#[test]
+fn a_turn_that_fell_back_plays_as_it_was() {
+    let tape = Tape::new("fallback");
+    let body =
+        "{\"id\":\"r\",\"choices\":[{\"index\":0,\"message\":{\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
+    let server = Server::new(vec![answer("405 Method Not Allowed", "", ""), answer("200 OK", JSON, body)]);
+    let live = run(tape.with(Some(&server), "record", &["Hi"]));
+    assert_eq!((live.status, &live.event("stream_start")["fallback"]), (0, &"sync".into()), "{live:?}");
+    assert_eq!(run(tape.with(None, "replay", &["Hi"])).stdout, live.stdout);
 }
 
 #[test]
