@@ -316,13 +316,12 @@ where
     }
 }
 
-/// The end of what was written, from the beginning of a character.
+/// The last lines of what was written.
 fn tail(bytes: &[u8]) -> &[u8] {
-    let mut from = bytes.len().saturating_sub(TAIL);
-    while from > 0 && from < bytes.len() && bytes[from] & 0xc0 == 0x80 {
-        from += 1;
-    }
-    &bytes[from..]
+    let Some(from) = bytes.len().checked_sub(TAIL) else { return bytes };
+    let end = &bytes[from..];
+    let line = end.iter().position(|b| *b == b'\n').map_or(0, |n| n + 1);
+    if line < end.len() { &end[line..] } else { end }
 }
 
 /// The name of the signal that a status above 128 stands for, in brackets.

@@ -61,9 +61,11 @@ pub(crate) struct Turn {
 impl Turn {
     /// Writes what may be written now. Gives whether the turn is over.
     ///
-    /// Before the message only results of calls that ran early are written; between the message and `stream_end` nothing is, so that
-    /// the place of a line never depends on how fast a tool was; then the results, and the tool messages in call order.
+    /// Before the message only results of calls that ran early are written. Between the message and `stream_end` nothing is, so that
+    /// the place of a line does not depend on how fast a tool was. Then come the results, and each tool message as soon as those of all
+    /// calls before it are there.
     pub(crate) fn release(&mut self, items: &mut HashMap<u64, Item>, order: Order, steps: &mut Vec<Step>) -> bool {
+        self.send(items, steps);
         let mut all = true; // every call before this one is told
         for n in self.told..self.order.len() {
             let Some(item) = items.get_mut(&self.order[n]) else { continue };
@@ -81,9 +83,15 @@ impl Turn {
             if all {
                 self.told = n + 1;
             }
+            self.send(items, steps);
         }
+        self.committed && self.ended && self.sent == self.order.len()
+    }
+
+    /// Writes the tool messages whose turn it is, in call order.
+    fn send(&mut self, items: &mut HashMap<u64, Item>, steps: &mut Vec<Step>) {
         if !self.committed || !self.ended {
-            return false;
+            return;
         }
         while let Some(item) = self.order.get(self.sent).and_then(|key| items.get_mut(key)) {
             match &item.state {
@@ -98,7 +106,6 @@ impl Turn {
             }
             self.sent += 1;
         }
-        self.sent == self.order.len()
     }
 
     /// Takes a call out.

@@ -1,0 +1,249 @@
+//! What the tests share: a folder, a tools file, and the command over some lines.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
+
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub const START: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat"}"#;
+pub const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
+
+/// A folder of one test.
+pub struct Dir(PathBuf);
+
+impl Dir {
+    pub fn new() -> Dir {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let n = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("tool-exec-test-{}-{n}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        Dir(path)
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A tool whose arguments are texts `text`, `a` and `b`, run as `command`.
+pub fn tool(name: &str, command: &[&str], more: Value) -> Value {
+    let text = json!({"type": "string"});
+    let mut exec = json!({"command": command});
+    exec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"name": name, "parameters": {"type": "object", "properties": {"text": text, "a": text, "b": text}}, "exec": exec})
+}
+
+/// A tool that is a script of `sh`.
+pub fn script(name: &str, script: &str, more: Value) -> Value {
+    tool(name, &["sh", "-c", script], more)
+}
+
+pub fn call(index: usize, id: &str, name: &str, arguments: &Value) -> String {
+    json!({"type": "tool_call", "index": index, "tool_id": id, "tool_name": name, "arguments": arguments, "commit": "balanced"}).to_string()
+}
+
+/// The assistant's message over calls of `(id, name, arguments)`.
+pub fn message(calls: &[(&str, &str, Value)]) -> String {
+    let calls: Vec<_> = calls
+        .iter()
+        .map(|(id, name, arguments)| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments.to_string()}}))
+        .collect();
+    json!({"type": "message", "message": {"role": "assistant", "content": null, "tool_calls": calls}}).to_string()
+}
+
+/// A whole turn of calls.
+pub fn turn(calls: &[(&str, &str, Value)]) -> String {
+    let mut lines = vec![START.to_owned()];
+    lines.extend(calls.iter().enumerate().map(|(n, (id, name, arguments))| call(n, id, name, arguments)));
+    lines.extend([message(calls), END.to_owned()]);
+    lines.join("\n") + "\n"
+}
+
+pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+    let file = dir.write("tools.json", json!(tools).to_string());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tool-exec"));
+    command.arg("--tools").arg(file).args(args).current_dir(dir.path("."));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a run left.
+pub struct Out {
+    pub status: i32,
+    pub text: String,
+    pub errors: String,
+    pub events: Vec<Value>,
+}
+
+impl Out {
+    pub fn of(&self, kind: &str) -> Vec<&Value> {
+        self.events.iter().filter(|e| e["type"] == kind).collect()
+    }
+
+    /// The result of the call of that id.
+    pub fn result(&self, id: &str) -> &Value {
+        self.of("tool_result")
+            .into_iter()
+            .find(|e| e["tool_id"] == id)
+            .unwrap_or_else(|| panic!("no result of {id}: {}", self.text))
+    }
+
+    /// Status and output of the call of that id.
+    pub fn outcome(&self, id: &str) -> (&str, &str) {
+        let result = self.result(id);
+        (result["status"].as_str().unwrap(), result["output"].as_str().unwrap())
+    }
+
+    /// The types of the events in short, with the ids.
+    pub fn shape(&self) -> String {
+        let id = |e: &Value| {
+            let id = if e["type"] == "message" { &e["message"]["tool_call_id"] } else { &e["tool_id"] };
+            id.as_str().map(|id| format!(":{id}")).unwrap_or_default()
+        };
+        self.events.iter().map(|e| e["type"].as_str().unwrap().to_owned() + &id(e)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+pub fn events(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}")))
+        .collect()
+}
+
+/// Runs the command over `input` to its end.
+pub fn run_command(mut command: Command, input: &str) -> Out {
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_owned();
+    let feed = std::thread::spawn(move || {
+        let _ = stdin.write_all(input.as_bytes());
+    });
+    let out = child.wait_with_output().unwrap();
+    feed.join().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let events = if text.starts_with('{') { events(&text) } else { vec![] };
+    Out { status: code(out.status), errors: String::from_utf8(out.stderr).unwrap(), events, text }
+}
+
+pub fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
+    run_command(command(dir, tools, args), input)
+}
+
+pub fn run(tools: &[Value], input: &str, args: &[&str]) -> Out {
+    run_in(&Dir::new(), tools, input, args)
+}
+
+/// One call of `tool`, from a message alone.
+pub fn one(tool: &Value, arguments: &Value) -> Out {
+    let name = tool["name"].as_str().unwrap();
+    run(std::slice::from_ref(tool), &(message(&[("i", name, arguments.clone())]) + "\n"), &["--no-time"])
+}
+
+pub fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| -status.signal().unwrap())
+}
+
+/// The command with both ends in the test's hands.
+pub struct Live {
+    pub child: Child,
+    pub input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Live {
+    pub fn new(dir: &Dir, tools: &[Value], args: &[&str]) -> Live {
+        let mut child = command(dir, tools, args).spawn().unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Live { child, input, output }
+    }
+
+    pub fn send(&mut self, line: &str) {
+        let input = self.input.as_mut().unwrap();
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+    }
+
+    /// The next line; blocks until it is there.
+    pub fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line:?}"))
+    }
+
+    /// The types of the next lines.
+    pub fn kinds(&mut self, n: usize) -> Vec<String> {
+        (0..n).map(|_| self.line()["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Reads until an event of this type, and gives it.
+    pub fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let event = self.line();
+            if event["type"] == kind {
+                return event;
+            }
+        }
+    }
+
+    pub fn signal(&self, signal: &str) {
+        kill(self.child.id(), signal);
+    }
+
+    /// Closes the input, reads the rest, and gives the status and the rest.
+    pub fn end(mut self) -> (i32, Vec<Value>) {
+        self.input = None;
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        (code(self.child.wait().unwrap()), events(&rest))
+    }
+
+    /// Goes away as a reader, and gives the status.
+    pub fn leave(self) -> i32 {
+        let Live { mut child, input, output } = self;
+        drop(output);
+        let status = code(child.wait().unwrap());
+        drop(input);
+        status
+    }
+}
+
+pub fn kill(pid: u32, signal: &str) {
+    Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
+}
+
+/// Whether a process of that number runs (one that only waits to be collected does not).
+pub fn runs(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
+}
+
+/// Waits until `done`, and fails after a long time.
+pub fn wait_until(what: &str, done: impl Fn() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{what}");
+}
