@@ -61,11 +61,11 @@ fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
     out
 }
 
-/// Where a body is split: at every byte of one of up to 8 KiB. Of a longer one, whose frames repeat, at every byte of the first
-/// 4 KiB and of the last KiB, and around each line end, since the time for all of them grows with the square.
+/// Where a body is split: at every byte of one of up to 4 KiB. Of a longer one, whose frames repeat, at every byte of the first
+/// KiB and of the last half KiB, and around each line end, since the time for all of them grows with the square.
 fn places(all: &[u8]) -> Vec<usize> {
     let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
-    let every = |at: usize| all.len() <= 8192 || at < 4096 || at + 1024 > all.len();
+    let every = |at: usize| all.len() <= 4096 || at < 1024 || at + 512 > all.len();
     (0..=all.len()).filter(|at| every(*at) || near(*at)).collect()
 }
 
@@ -147,8 +147,13 @@ fn recut(lines: &[String], seed: u64) -> Vec<String> {
                 let part = event::quoted(&text[from..to]);
                 let mut fields =
                     format!("{{\"type\":\"{}\",\"choice\":{},\"{key}\":{part}", e.kind().name(), e.choice());
-                for (name, value) in e.fields().filter(|(name, _)| name != key && (name != "done" || to == text.len()))
-                {
+                // Name and id come with the first piece, the end of the block with the last.
+                let here = |name: &str| match name {
+                    "index" => true,
+                    "done" => to == text.len(),
+                    _ => from == 0 && name != key,
+                };
+                for (name, value) in e.fields().filter(|(name, _)| here(name)) {
                     fields += &format!(",{}:{}", event::quoted(&name), value.text());
                 }
                 out.push(fields + "}");
@@ -161,6 +166,7 @@ fn recut(lines: &[String], seed: u64) -> Vec<String> {
 
 #[test]
 fn law_1_fragments_do_not_show() {
+    let mut held = 0;
     for body in bodies() {
         let lines = events(&body);
         let want = accumulate(&lines);
@@ -173,14 +179,21 @@ fn law_1_fragments_do_not_show() {
         each(&lines, |_, e| sent += &e.get_str("arguments").unwrap_or_default());
         let mut same = Vec::new();
         event::minify(&mut same, &sent);
-        let plain = whole.concat().into_bytes() == same;
+        let plain = !sent.is_empty() && whole.concat().into_bytes() == same;
+        held += usize::from(plain);
         for seed in 0..if plain { 16 } else { 0 } {
             let got = accumulate(&recut(&lines, seed));
+            // The level at which a call is emitted may differ: two calls in one delta seal the first.
+            let level = |lines: Vec<String>| -> Vec<String> {
+                lines.into_iter().map(|l| l.replace("\"commit\":\"sealed\"", "\"commit\":\"balanced\"")).collect()
+            };
             for kind in [Kind::ToolCall, Kind::Message, Kind::Retract] {
-                assert_eq!(kinds(&got, kind), kinds(&want, kind), "{} fragments cut by seed {seed}", body.name);
+                let (got, want) = (level(kinds(&got, kind)), level(kinds(&want, kind)));
+                assert_eq!(got, want, "{} fragments cut by seed {seed}", body.name);
             }
         }
     }
+    assert!(held > 60, "only {held} bodies have plain fragments");
 }
 
 #[test]

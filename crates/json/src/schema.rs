@@ -4,7 +4,8 @@
 use crate::misfit::Misfit;
 use crate::{Repair, Repaired, Shape, apply, check, cost};
 use event::Raw;
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::error::ValidationErrorKind;
+use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 /// How deep brackets may nest in a schema.
@@ -54,7 +55,7 @@ impl Schema {
             .should_validate_formats(false)
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE))
             .build(&root)
-            .map_err(|e| SchemaError::Invalid(short(&e.masked().to_string())))?;
+            .map_err(|e| SchemaError::Invalid(invalid(&e)))?;
         Ok(Schema { root, validator })
     }
 
@@ -70,7 +71,7 @@ impl Schema {
             return Ok(());
         }
         if !cost::affordable(&self.root, &value) {
-            return Err(Misfit::at_root("does not fit the schema, which is too involved to say where"));
+            return Err(Misfit::at_root("the schema is too involved to say what does not fit"));
         }
         Err(Misfit::explain(&self.validator, &value, self.properties().collect()))
     }
@@ -191,6 +192,19 @@ fn types(schema: &Value) -> Vec<&str> {
 
 fn short(text: &str) -> String {
     crate::misfit::cut(text, 300)
+}
+
+/// What is wrong with a schema, and where in it.
+fn invalid(error: &ValidationError<'_>) -> String {
+    let what = match error.kind() {
+        ValidationErrorKind::Format { format } if format == "regex" => format!(
+            "{} is no pattern that can be matched in linear time (no look-around, no back-reference, not too large)",
+            crate::misfit::cut(&error.instance().to_string(), 100)
+        ),
+        _ => error.to_string(),
+    };
+    let path = error.instance_path().to_string();
+    short(&if path.is_empty() { what } else { format!("{path}: {what}") })
 }
 
 /// What a schema costs, counted before it is compiled; puts the spellings of other standards right on the way.
@@ -365,7 +379,11 @@ mod tests {
         assert!(refused(json!({"$ref":"http://evil/x"})).contains("http://evil/x"));
         assert!(refused(json!({"properties":{"a":{"$ref":"file:///etc/passwd"}}})).contains("only references inside"));
         assert!(refused(json!({"anyOf": vec![json!({"type":"string"}); 1 << 16]})).contains("10,000"));
-        assert!(refused(json!({"pattern":"a{1000}{1000}"})).contains("not valid"));
+        assert_eq!(
+            refused(json!({"properties":{"a":{"pattern":"a{1000}{1000}"}}})),
+            "the schema is not valid: /properties/a/pattern: \"a{1000}{1000}\" is no pattern that can be matched in linear \
+             time (no look-around, no back-reference, not too large)"
+        );
         assert!(refused(json!({"pattern":"^(?=a)b"})).contains("not valid"));
         assert!(refused(json!({"type":"objekt"})).contains("not valid"));
         assert!(Schema::new(&"{\"not\":".repeat(10_000)).is_err());
