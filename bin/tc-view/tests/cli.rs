@@ -35,7 +35,7 @@ const TURN: &str = concat!(
 #[test]
 fn without_a_terminal_the_form_is_text_without_escapes() {
     for args in [&[][..], &["--format", "term"], &["--format", "text"]] {
-        let expected = "It is \\x1b[31mcold\\u202e.\n\n-> heat {\"to\":20}\n<- heat 7.0 ms: on\n";
+        let expected = "It is \\x1b[31mcold\\u202e.\n\n-> heat {\"to\":20}\n<- heat done, 7.0 ms: on\n";
         assert_eq!(texts(&run(args, TURN)), (0, expected, ""), "{args:?}");
     }
     assert!(texts(&run(&["--no-time"], TURN)).1.contains("<- heat done: on\n"));

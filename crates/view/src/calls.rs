@@ -132,8 +132,8 @@ impl Calls {
         let delta = ToolCallDelta::read(event);
         let id = delta.tool_id.as_deref().filter(|id| !id.is_empty());
         let n = match id {
-            Some(_) => self.known(event, id),
-            None => self.find(event, |c| c.state == State::Arriving && c.index == delta.index),
+            Some(_) => self.open(event, id),
+            None => self.find(event, |c| !c.closed && c.state == State::Arriving && c.index == delta.index),
         };
         let n = match n {
             Some(n) if self.list[n].state == State::Arriving => n,
@@ -156,7 +156,7 @@ impl Calls {
     /// A reading of the arguments so far: it stands in for them until the call is whole.
     fn partial(&mut self, event: &Event<'_>) -> Option<usize> {
         let id = event.get_str("tool_id").unwrap_or_default();
-        let n = self.known(event, Some(&id));
+        let n = self.open(event, Some(&id));
         let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), event.get("tool_name")));
         if self.list[n].state != State::Arriving {
             return None;
@@ -168,13 +168,13 @@ impl Calls {
     fn call(&mut self, event: &Event<'_>) -> usize {
         let id = event.get_str("tool_id");
         let name = event.get_str("tool_name").unwrap_or_default();
-        let n = self.known(event, id.as_deref());
+        let n = self.open(event, id.as_deref());
         // A call without an id is given one when its deltas are merged: then it is the first of that name that has none.
         let n = n.or_else(|| {
             (self.without_id > 0).then_some(())?;
-            self.list
-                .iter()
-                .position(|c| c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name)
+            self.list.iter().position(|c| {
+                !c.closed && c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name
+            })
         });
         let n = n.unwrap_or_else(|| self.new_call(event, None, None));
         self.identify(n, id.as_deref().unwrap_or_default());
@@ -238,10 +238,16 @@ impl Calls {
         Some(n)
     }
 
+    /// The call of this id, for what comes of it: also after its turn, since tools may take longer than that.
     fn known(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
         let id = id.filter(|id| !id.is_empty())?;
         let n = *self.by_id.get(id)?;
         if self.list[n].here(event) { Some(n) } else { self.find(event, |c| c.id == id) }
+    }
+
+    /// The call of this id in the turn at hand. Some servers number the calls of each turn anew.
+    fn open(&self, event: &Event<'_>, id: Option<&str>) -> Option<usize> {
+        self.known(event, id).filter(|n| !self.list[*n].closed)
     }
 
     /// The latest call of the event's stream and choice that `is` the one meant.

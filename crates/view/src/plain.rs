@@ -97,7 +97,10 @@ impl Page for Plain {
         let refused = call.closed && matches!(call.state, State::Refused(_));
         if self.told[at] == 1 && (call.is_over() || refused) {
             self.told[at] = 2;
-            let (_, _, status) = card::status(call, self.no_time);
+            let (sign, _, mut status) = card::status(call, self.no_time);
+            if sign == card::DONE && !status.starts_with("done") {
+                status.insert_str(0, "done, ");
+            }
             let told = one_line(call.told(), BRIEF);
             let told = if told.is_empty() { told } else { format!(": {told}") };
             self.line(out, &format!("<- {name} {}{told}", one_line(&status, BRIEF)));

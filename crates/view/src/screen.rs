@@ -183,6 +183,14 @@ impl Screen {
         2
     }
 
+    /// Writes a card for good.
+    fn keep(&mut self, out: &mut Vec<u8>, call: &Call) {
+        self.begin(out, Block::Cards);
+        self.card(out, call);
+        self.feeds = 0;
+        self.feed(out);
+    }
+
     /// Lays the cards that may still change below the text, as many as fit on the screen.
     fn lay(&mut self, out: &mut Vec<u8>, calls: &[Call]) {
         let gap = self.gap(Block::Cards);
@@ -253,9 +261,12 @@ impl Page for Screen {
         self.feed(out);
     }
 
-    fn call(&mut self, out: &mut Vec<u8>, _: &Calls, at: usize) {
+    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
         if at >= self.kept {
             self.lift(out);
+        } else if calls.list[at].is_over() {
+            // Its card was written for good when its turn was over; what came of it later gets one of its own.
+            self.keep(out, &calls.list[at]);
         }
     }
 
@@ -265,10 +276,7 @@ impl Page for Screen {
 
     fn done(&mut self, out: &mut Vec<u8>, calls: &Calls) {
         while let Some(call) = calls.list.get(self.kept).filter(|c| c.is_settled()) {
-            self.begin(out, Block::Cards);
-            self.card(out, call);
-            self.feeds = 0;
-            self.feed(out);
+            self.keep(out, call);
             self.kept += 1;
         }
         if self.laid.is_none() && self.kept < calls.list.len() {

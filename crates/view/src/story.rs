@@ -51,6 +51,8 @@ pub(crate) struct Story<P> {
     turns: Vec<(Option<Box<str>>, u32)>,
     /// Whose text was last on the page.
     now: (Option<Box<str>>, u32),
+    /// What a checker found, until the text that it would interrupt is over.
+    decision: Option<String>,
     /// Tokens of all turns, by the provider's count.
     read: i64,
     written: i64,
@@ -58,7 +60,7 @@ pub(crate) struct Story<P> {
 
 impl<P: Page> Story<P> {
     pub fn new(page: P) -> Self {
-        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0), read: 0, written: 0 }
+        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0), decision: None, read: 0, written: 0 }
     }
 
     fn speak(&mut self, event: &Event<'_>, out: &mut Vec<u8>, voice: Voice, text: &str) {
@@ -150,8 +152,8 @@ impl<P: Page> Story<P> {
     /// Nothing more will be heard of these calls.
     fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&Call) -> bool) {
         for n in 0..self.calls.list.len() {
-            if which(&self.calls.list[n]) {
-                self.calls.list[n].closed = true;
+            let call = &mut self.calls.list[n];
+            if which(call) && !std::mem::replace(&mut call.closed, true) && !(P::LIVE && call.is_over()) {
                 self.page.call(out, &self.calls, n);
             }
         }
@@ -162,14 +164,23 @@ impl<P: Page> Story<P> {
         self.end_turn(event, out, true);
         let stream = event.stream().map(Raw::text);
         self.close(out, |call| call.stream() == stream);
-        let told = self.calls.list.iter().take_while(|c| c.is_settled()).count();
+        let told = self.calls.list.iter().take_while(|c| c.is_over()).count();
         self.calls.forget(told);
         self.page.forget(told);
         self.page.pause();
     }
 
+    fn tell_decision(&mut self, out: &mut Vec<u8>) {
+        if let Some(decision) = self.decision.take() {
+            self.page.note(out, Tone::Quiet, &decision);
+        }
+    }
+
     fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let text = |key: &str| event.get_str(key).unwrap_or_default();
+        if !matches!(event.kind(), Kind::ContentDelta | Kind::Thinking | Kind::Decision) {
+            self.tell_decision(out);
+        }
         match event.kind() {
             Kind::ContentDelta | Kind::Thinking => {
                 self.begin_turn(event);
@@ -202,7 +213,7 @@ impl<P: Page> Story<P> {
             Kind::Decision => {
                 let answer = event.get("tool_call").and_then(Raw::bool) == Some(true);
                 let answer = if answer { "a tool call" } else { "no tool call" };
-                self.page.note(out, Tone::Quiet, &format!("{answer} ({}: {})", text("checker"), text("reason")));
+                self.decision = Some(format!("{answer} ({}: {})", text("checker"), text("reason")));
             }
             Kind::ServerItem => {
                 self.page.note(out, Tone::Quiet, &format!("{} (run by the provider)", text("kind")));
@@ -224,6 +235,7 @@ impl<P: Page> View for Story<P> {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
+        self.tell_decision(out);
         self.close(out, |_| true);
         if (self.read, self.written) != (0, 0) {
             self.page.note(out, Tone::Figures, &format!("{} tokens read, {} written", self.read, self.written));

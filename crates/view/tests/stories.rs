@@ -65,7 +65,7 @@ Let me see.
 
  One moment.
 
-<- huts 1.2 s: Lake hut 12 beds
+<- huts done, 1.2 s: Lake hut 12 beds
 <- weather error, exit 3, 12 ms: no station
 "#;
     assert_eq!(text, expected);
@@ -176,6 +176,30 @@ error: llm-stream: the peer left (disconnected)
 <- g refused: incomplete: cut at the token limit
 "#;
     assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+}
+
+#[test]
+fn a_result_that_comes_after_its_turn_finds_its_call() {
+    let log = lines(
+        r#"
+        {"type":"tool_call","index":0,"tool_id":"call_0","tool_name":"f","arguments":{}}
+        {"type":"stream_end","finish_reason":"tool_calls"}
+        {"type":"stream_start","v":1}
+        {"type":"decision","tool_call":false,"checker":"full","reason":"none"}
+        {"type":"content_delta","text":"So"}
+        {"type":"tool_result","tool_id":"call_0","tool_name":"f","status":"success","output":"1"}
+        {"type":"stream_end","finish_reason":"stop"}
+        {"type":"stream_start","v":1}
+        {"type":"tool_call","index":0,"tool_id":"call_0","tool_name":"g","arguments":{}}
+        "#,
+    );
+    let expected = "-> f {}\n\nSo\n\n[no tool call (full: none)]\n<- f done: 1\n\n-> g {}\n";
+    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+    let mut screen = Emulator::new(40, 20);
+    pieces(&mut view::term(on(40, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    let text = screen.text();
+    let names: Vec<_> = text.lines().filter_map(|l| l.get(..7)).collect();
+    assert_eq!(names, ["  ○ f", "· no t", "  ✓ f", "  ○ g"]);
 }
 
 #[test]
