@@ -23,6 +23,13 @@ pub enum Piece {
     Failed(Failure),
 }
 
+/// An input that has ended.
+pub fn nothing() -> mpsc::Receiver<Piece> {
+    let (send, receive) = mpsc::channel(1);
+    let _ = send.try_send(Piece::End); // there is room for one
+    receive
+}
+
 /// Opens and reads the inputs in a thread. At most a few blocks wait, so a slow reader of standard output slows the input too.
 /// After the end the thread waits for the reader of standard output to go away.
 pub fn start(files: Vec<PathBuf>, max_line: usize) -> mpsc::Receiver<Piece> {

@@ -17,6 +17,7 @@ use anyhow::Context;
 use args::{Approve, Args, Order};
 use lines::Lines;
 use session::Session;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 use stdio::Status;
 use tool::{Glob, Judge, Log, Plan, Rules, Settings, Tools};
@@ -40,7 +41,9 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     let mut plan = Plan::new(judge, settings(&args), log);
     let read_ahead = input::read_ahead(&args.files, |line| plan.foresee_line(line));
     let lines = Lines::new(args.common.filter("tool-exec", args.files.clone()));
-    let pieces = input::start(args.files.clone(), args.common.max_line);
+    // Somebody who types that a log is to be finished has nothing to add to it.
+    let log_only = !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal();
+    let pieces = if log_only { input::nothing() } else { input::start(args.files.clone(), args.common.max_line) };
     if args.dry_run {
         return dry::run(plan, lines, pieces);
     }

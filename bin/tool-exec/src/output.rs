@@ -39,6 +39,11 @@ impl Writer {
         self.waiting = buffer.len();
     }
 
+    /// Whether anything waits.
+    pub fn waits(&self) -> bool {
+        self.waiting > 0
+    }
+
     /// Whether so much waits that it should go out now.
     pub fn is_full(&self) -> bool {
         self.waiting >= BLOCK

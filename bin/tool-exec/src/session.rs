@@ -9,11 +9,12 @@ use crate::run::{Handle, Report, Runner};
 use anyhow::Context;
 use event::Kind;
 use event::payload::{Message, SessionStats};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stdio::{Outcome, Status};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
 
@@ -59,12 +60,34 @@ struct State {
     answered: u64,
     cache_hits: u64,
     start: Instant,
+    /// What runs is ended without a grace.
+    at_once: Rc<Cell<bool>>,
 }
 
 /// However a run ends, nothing that it started goes on.
 impl Drop for State {
     fn drop(&mut self) {
-        self.active.values().for_each(|active| active.handle.abandon(false));
+        self.active.values().for_each(|active| active.handle.abandon(self.at_once.get()));
+    }
+}
+
+/// SIGINT and SIGTERM, by their numbers.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let take = |kind| signal(kind).context("signals cannot be taken over");
+        Ok(Signals { interrupt: take(SignalKind::interrupt())?, terminate: take(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> i32 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+        }
     }
 }
 
@@ -73,39 +96,52 @@ impl Session {
     ///
     /// # Errors
     /// When the input, the output or the journal fails. Whatever still runs is ended.
-    pub async fn run(mut self, mut input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+    pub async fn run(self, input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+        let at_once = Rc::new(Cell::new(false));
+        let mut signals = Signals::new()?;
+        let second = async {
+            signals.next().await;
+            signals.next().await
+        };
+        tokio::select! {
+            biased;
+            // Also while the output takes nothing.
+            caught = second => {
+                at_once.set(true);
+                Ok(Status::Signal(caught))
+            }
+            status = self.drive(input, Rc::clone(&at_once)) => status,
+        }
+    }
+
+    async fn drive(mut self, mut input: mpsc::Receiver<Piece>, at_once: Rc<Cell<bool>>) -> anyhow::Result<Status> {
         let (reports, mut done) = mpsc::channel(64);
-        let start = Instant::now();
+        let (active, start) = (HashMap::new(), Instant::now());
         let mut state =
-            State { active: HashMap::new(), reports, error: false, signal: None, answered: 0, cache_hits: 0, start };
-        let (mut interrupt, mut terminate) =
-            (signal(SignalKind::interrupt()).context("signals")?, signal(SignalKind::terminate()).context("signals")?);
+            State { active, reports, error: false, signal: None, answered: 0, cache_hits: 0, start, at_once };
+        let mut signals = Signals::new()?;
         let rest = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(rest);
-        let mut open = true;
+        // `open`: more may come from the input. `listening`: the thread that reads it still has something to say.
+        let (mut open, mut listening) = (true, true);
         while open || !self.plan.is_idle() {
-            // What is at hand goes first, the input before the results; only when nothing is does anything wait.
-            tokio::task::yield_now().await;
-            let piece = input.try_recv().ok();
-            let report = done.try_recv().ok();
-            if piece.is_none() && report.is_none() {
-                self.out.flush().await?;
-            }
-            let (piece, report, caught) = match (piece, report) {
-                (None, None) => tokio::select! {
-                    piece = input.recv() => (Some(piece.unwrap_or(Piece::End)), None, None),
-                    report = done.recv() => (None, report, None),
-                    _ = interrupt.recv() => (None, None, Some(2)),
-                    _ = terminate.recv() => (None, None, Some(15)),
-                    () = &mut rest, if open && state.signal.is_some() => (Some(Piece::End), None, None),
-                },
-                (piece, report) => (piece, report, None),
-            };
-            if let Some(caught) = caught {
-                if state.signal.replace(caught).is_some() {
-                    state.active.values().for_each(|active| active.handle.abandon(true));
-                    return Ok(Status::Signal(caught));
+            tokio::task::yield_now().await; // the calls go on, however much is at hand here
+            let (mut caught, mut piece, mut report) = (None, None, None);
+            // Signals first; then what is at hand, the input before the results; only when nothing is, what waits goes out.
+            tokio::select! {
+                biased;
+                signal = signals.next() => caught = Some(signal),
+                () = &mut rest, if open && state.signal.is_some() => piece = Some(Piece::End),
+                some = input.recv(), if listening => {
+                    listening = some.is_some();
+                    piece = Some(some.unwrap_or(Piece::End));
+                    report = done.try_recv().ok(); // an input without end holds up no result
                 }
+                some = done.recv() => report = some,
+                () = std::future::ready(()), if self.out.waits() => self.out.flush().await?,
+            }
+            if let Some(caught) = caught {
+                state.signal = Some(caught);
                 rest.as_mut().reset(tokio::time::Instant::now() + REST);
                 if caught == 2 {
                     self.plan.stop()
@@ -115,14 +151,14 @@ impl Session {
                 self.steps(&mut state, None).await?;
             }
             match piece {
+                Some(Piece::Failed(failure)) => {
+                    self.out.flush().await?;
+                    return Err(failure.into());
+                }
                 Some(Piece::End) if open => {
                     open = false;
                     self.plan.finish();
                     self.steps(&mut state, None).await?;
-                }
-                Some(Piece::Failed(failure)) => {
-                    self.out.flush().await?;
-                    return Err(failure.into());
                 }
                 Some(piece) if open => self.piece(&piece, &mut state).await?,
                 _ => {}

@@ -1,0 +1,209 @@
+//! A log is the checkpoint: whatever ends a run, the next one goes on from there and runs nothing twice.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod harness;
+
+use harness::{Dir, Live, command, events, message, run_in, script, tool, turn};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::process::Stdio;
+
+/// A tool that leaves a trace of each time it ran.
+fn put(class: &str) -> Value {
+    let mut put = script("put", "echo \"$1\" >>ran; echo put \"$1\"", json!({"class": class}));
+    put["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
+    put
+}
+
+fn calls<'a>(ids: &[&'a str]) -> Vec<(&'a str, &'static str, Value)> {
+    ids.iter().map(|id| (*id, "put", json!({"text": id}))).collect()
+}
+
+fn ran(dir: &Dir) -> HashMap<String, usize> {
+    let mut count = HashMap::new();
+    dir.read("ran").lines().for_each(|line| *count.entry(line.to_owned()).or_default() += 1);
+    count
+}
+
+#[test]
+fn a_call_that_a_journal_answers_does_not_run_again() {
+    let dir = Dir::new();
+    let input = turn(&calls(&["a", "b"]));
+    let first = run_in(&dir, &[put("write")], &input, &["--journal", "journal", "--no-time"]);
+    assert_eq!(first.status, 0);
+    let journal = events(&dir.read("journal"));
+    let kinds: Vec<_> = journal.iter().map(|e| e["type"].as_str().unwrap()).collect();
+    assert!(kinds.iter().filter(|k| **k == "tool_use").count() == 2 && kinds.len() == 4, "{kinds:?}");
+    let again = run_in(&dir, &[put("write")], &input, &["--resume", "journal", "--no-time"]);
+    assert_eq!((again.status, again.of("tool_use").len(), ran(&dir)["a"]), (0, 0, 1));
+    assert_eq!((again.outcome("a"), again.result("a")["resumed"].clone()), (("success", "put a\n"), json!(true)));
+    assert_eq!(again.of("message"), first.of("message"), "the messages are the same");
+    // The log itself will do as well.
+    dir.write("log", &first.text);
+    let again = run_in(&dir, &[put("write")], "", &["--resume", "log"]);
+    assert_eq!((again.status, again.text.as_str()), (1, ""));
+}
+
+#[test]
+fn the_turn_that_a_log_ends_in_is_finished() {
+    let dir = Dir::new();
+    let whole = run_in(&dir, &[put("write")], &turn(&calls(&["a", "b"])), &["--no-time"]);
+    std::fs::remove_file(dir.path("ran")).unwrap();
+    // Every prefix of the log: what has a result does not run, what has none does, what was begun waits for a person.
+    let lines: Vec<&str> = whole.text.lines().collect();
+    for n in 0..=lines.len() {
+        let _ = std::fs::remove_file(dir.path("ran"));
+        let log = lines[..n].join("\n");
+        dir.write("log", &log);
+        let has = |kind: &str, id: &str| {
+            events(&log).iter().any(|e| e["type"] == kind && (e["tool_id"] == id || e["message"]["tool_call_id"] == id))
+        };
+        let committed = log.contains("assistant");
+        let out = run_in(&dir, &[put("write")], "", &["--resume", "log", "--no-time"]);
+        let ran = ran(&dir);
+        for id in ["a", "b"] {
+            let fresh = committed && !has("tool_use", id);
+            assert_eq!(ran.get(id).copied().unwrap_or(0), usize::from(fresh), "{id} after {n} lines");
+            let begun = committed && has("tool_use", id) && !has("tool_result", id) && !has("message", id);
+            let pending = out.of("tool_result").iter().any(|r| r["tool_id"] == id && r["status"] == "pending");
+            assert_eq!(pending, begun, "{id} after {n} lines");
+        }
+        // Together both logs hold each message once, in call order.
+        let all = events(&format!("{log}\n{}", out.text));
+        let sent: Vec<_> = all.iter().filter_map(|e| e["message"]["tool_call_id"].as_str()).collect();
+        let pending = out.of("tool_result").iter().any(|r| r["status"] == "pending");
+        assert_eq!(out.status == 3, pending, "after {n} lines: {}", out.text);
+        if committed && !pending {
+            assert_eq!(sent, ["a", "b"], "after {n} lines");
+        }
+    }
+}
+
+#[test]
+fn a_call_that_was_begun_runs_again_when_a_person_says_so_or_it_only_reads() {
+    let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"put","status":"running"}"#;
+    let log = format!("{}\n{used}\n", message(&calls(&["a"])));
+    for (class, args, status, count) in [
+        ("write", &[][..], 3, 0),
+        ("read", &[], 0, 1),
+        ("write", &["--approve-call", "a"], 0, 1),
+        ("write", &["--approve", "none"], 3, 0),
+    ] {
+        let dir = Dir::new();
+        dir.write("log", &log);
+        let args: Vec<&str> = [&["--resume", "log"], args].concat();
+        let out = run_in(&dir, &[put(class)], "", &args);
+        assert_eq!((out.status, ran(&dir).len()), (status, count), "{class} {args:?}");
+        if status == 3 {
+            assert!(out.outcome("a").1.contains("--approve-call \"a\"") && out.of("message").is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_command_that_is_killed_at_any_line_goes_on_from_its_journal() {
+    let ids = ["a", "b", "c", "d"];
+    let input = turn(&calls(&ids));
+    let all = input.lines().count() + 3 * ids.len();
+    for n in 1..=all {
+        let dir = Dir::new();
+        let mut live = Live::new(&dir, &[put("write")], &["--journal", "journal", "--jobs", "2"]);
+        input.lines().for_each(|line| live.send(line));
+        for _ in 0..n {
+            live.line();
+        }
+        live.signal("KILL");
+        assert_eq!(live.end().0, -9);
+        check_resume(&dir, &input, &ids, n);
+    }
+}
+
+/// After a run that was killed: no call has run twice, none is lost, and those whose end nobody knows wait for a person.
+fn check_resume(dir: &Dir, input: &str, ids: &[&str], at: usize) {
+    let out = run_in(dir, &[put("write")], input, &["--resume", "journal", "--journal", "journal"]);
+    let after = ran(dir);
+    let mut pending = false;
+    for id in ids {
+        let (status, _) = out.outcome(id);
+        pending |= status == "pending";
+        let count = after.get(*id).copied().unwrap_or(0);
+        // A command may be killed together with its runner before it left its trace.
+        assert!(
+            count == 1 || (status == "pending" && count == 0),
+            "{id} ran {count} times, killed at line {at}: {status}"
+        );
+    }
+    assert_eq!(out.status, if pending { 3 } else { 0 });
+}
+
+#[test]
+fn the_log_may_be_its_own_journal() {
+    let dir = Dir::new();
+    let ids = ["a", "b"];
+    let mut go = command(&dir, &[put("write")], &["--journal", "log", "--resume", "log", "--no-time", "in"]);
+    dir.write("in", turn(&calls(&ids)));
+    dir.write("log", "{\"role\":\"user\",\"content\":\"hi\"}\n{\"type\":\"content_del");
+    let log = OpenOptions::new().append(true).open(dir.path("log")).unwrap();
+    let out = go.stdout(Stdio::from(log)).output().unwrap();
+    assert_eq!(harness::code(out.status), 0, "{}", String::from_utf8_lossy(&out.stderr));
+    let text = dir.read("log");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[1], "{\"type\":\"content_del", "the cut line stands alone");
+    let events = events(&lines[2..].join("\n"));
+    let count = |kind: &str| events.iter().filter(|e| e["type"] == kind).count();
+    assert_eq!((count("tool_use"), count("tool_result"), count("message")), (2, 2, 3), "nothing stands in it twice");
+    // And it goes on from there.
+    let mut again = command(&dir, &[put("write")], &["--resume", "log"]);
+    let out = again.stdin(Stdio::null()).output().unwrap();
+    assert_eq!((harness::code(out.status), ran(&dir)["a"]), (1, 1));
+}
+
+#[test]
+fn a_log_that_was_cut_at_any_byte_is_read() {
+    let dir = Dir::new();
+    let whole = run_in(&dir, &[put("write")], &turn(&calls(&["a"])), &["--no-time"]).text;
+    let message_at = whole.find("{\"type\":\"message\"").unwrap();
+    for cut in (message_at..whole.len()).step_by(23) {
+        let _ = std::fs::remove_file(dir.path("ran"));
+        let log = &whole[..cut];
+        dir.write("log", log);
+        let complete: Vec<&str> = log.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
+        let begun = complete.iter().any(|line| line.contains("tool_use"));
+        let committed = complete.iter().any(|line| line.contains("assistant"));
+        let out = run_in(&dir, &[put("write")], "", &["--resume", "log"]);
+        // A line that is whole but for its line feed counts, too.
+        let whole_but_feed = whole.as_bytes()[cut] == b'\n';
+        if !whole_but_feed {
+            assert_eq!(ran(&dir).len(), usize::from(committed && !begun), "cut at {cut}");
+        }
+        assert!(matches!(out.status, 0 | 1 | 3), "cut at {cut}: {}", out.errors);
+    }
+}
+
+#[test]
+fn an_id_that_a_server_uses_again_is_another_call() {
+    let dir = Dir::new();
+    let one = run_in(&dir, &[put("write")], &turn(&[("call_0", "put", json!({"text": "x"}))]), &[]);
+    dir.write("log", &one.text);
+    let two = run_in(&dir, &[put("write")], &turn(&[("call_0", "put", json!({"text": "y"}))]), &["--resume", "log"]);
+    assert_eq!((two.status, two.outcome("call_0").1, ran(&dir).len()), (0, "put y\n", 2));
+    // Two turns of one log, the second without an answer.
+    let both = one.text + &turn(&[("call_0", "put", json!({"text": "z"}))]);
+    let out = run_in(&dir, &[put("write")], &both, &[]);
+    assert_eq!((out.outcome("call_0").1, ran(&dir)["x"], ran(&dir)["z"]), ("put x\n", 1, 1));
+}
+
+#[test]
+fn a_tool_that_reads_only_is_no_exception_to_once() {
+    let dir = Dir::new();
+    let input = turn(&calls(&["a"]));
+    run_in(&dir, &[put("read")], &input, &["--journal", "journal"]);
+    run_in(&dir, &[put("read")], &input, &["--resume", "journal"]);
+    assert_eq!(ran(&dir)["a"], 1);
+    assert_eq!(
+        run_in(&dir, &[tool("put", &["cat"], json!({}))], &input, &["--resume", "journal"]).outcome("a").1,
+        "put a\n"
+    );
+}
