@@ -133,23 +133,30 @@ impl Accumulate {
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let went = choice.calls.take(&delta, &known, &|position| id::made(response, number, position), &mut self.odd);
-        for odd in self.odd.drain(..) {
-            let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
-            out.write(
-                number,
-                &Warning { source: SOURCE, code: odd.code, message: &odd.message, raw, ..Warning::default() },
-            );
+        if !self.odd.is_empty() {
+            self.warn(event, out);
         }
         let Some(went) = went else { return };
-        if choice.calls.list.len() > before {
+        let now = self.choices[at].calls.list.len();
+        if now > before {
             // A call has begun, so the one before it may be sealed now.
-            for i in latest.into_iter().chain(before..choice.calls.list.len()) {
+            for i in latest.into_iter().chain(before..now) {
                 self.tell(at, i, out);
             }
         }
         self.tell(at, went, out);
         if self.options.partial {
             self.reading(at, went, out);
+        }
+    }
+
+    /// Writes what was odd about a delta.
+    #[cold]
+    fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        for odd in self.odd.drain(..) {
+            let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
+            let warning = Warning { source: SOURCE, code: odd.code, message: &odd.message, raw, ..Warning::default() };
+            out.write(event.choice(), &warning);
         }
     }
 

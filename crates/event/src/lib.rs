@@ -18,5 +18,5 @@ pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
 pub use raw::{Entries, Items, Raw, Surrogates};
-pub use scan::{MAX_DEPTH, ScanError};
+pub use scan::{MAX_DEPTH, ScanError, plain};
 pub use write::{Array, Object, minify, push_string, quoted};

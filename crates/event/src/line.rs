@@ -63,18 +63,15 @@ impl Scanner {
         } else {
             loop {
                 if !std::mem::take(&mut value_before) {
-                    let mut slot = member(b, i)?;
-                    match slot.common(b) {
+                    let (common, slot) = member(b, i)?;
+                    match common {
                         Common::Type => kind = slot.value(line).str().map(|name| Kind::of(&name)),
                         Common::Stream => stream = Some(slot),
                         Common::Choice => {
                             choice = slot.value(line).i64().and_then(|c| u32::try_from(c).ok()).unwrap_or(0)
                         }
                         Common::Time => t = Some(slot),
-                        Common::Not(field) => {
-                            slot.field = field;
-                            self.slots.push(slot);
-                        }
+                        Common::Not(_) => self.slots.push(slot),
                     }
                     i = slot.value.1 as usize;
                 }
@@ -124,6 +121,7 @@ fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
 }
 
 /// The members that every event may have.
+#[derive(Clone, Copy)]
 enum Common {
     Type,
     Stream,
@@ -154,15 +152,6 @@ impl Common {
 
 impl Slot {
     #[inline]
-    fn common(&self, b: &[u8]) -> Common {
-        if self.key_escaped {
-            let raw = std::str::from_utf8(&b[self.key.0 as usize..self.key.1 as usize]).unwrap_or_default();
-            return Common::of(Raw::checked(raw, true).str().unwrap_or_default().as_bytes());
-        }
-        Common::of(&b[self.key.0 as usize + 1..self.key.1 as usize - 1])
-    }
-
-    #[inline]
     fn value(self, line: &str) -> Raw<'_> {
         Raw::checked(&line[self.value.0 as usize..self.value.1 as usize], self.value_escaped)
     }
@@ -186,28 +175,67 @@ impl Slot {
     }
 }
 
+/// One member, its key at `at`.
 #[inline]
-fn member(b: &[u8], at: usize) -> Scan<Slot> {
-    if b.get(at) != Some(&b'"') {
-        return scan::fail(at, "no key in quotes");
-    }
-    let (key_end, key_escaped) = scan::string(b, at)?;
-    let mut i = key_end;
-    if b.get(i) != Some(&b':') {
-        i = scan::space(b, i);
-        if b.get(i) != Some(&b':') {
-            return scan::fail(i, "no colon after a key");
-        }
-    }
-    let start = scan::space(b, i + 1);
-    let (end, value_escaped) = scan::value(b, start)?;
-    Ok(Slot {
+fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
+    let (common, key_end, key_escaped, start) = match known(&b[at..]) {
+        Some((common, length)) => (common, at + length - 1, false, scan::space(b, at + length)),
+        None => any_key(b, at)?,
+    };
+    let (end, value_escaped) = match b.get(start) {
+        Some(b'0'..=b'9') => (small(b, start).map_or_else(|| scan::number(b, start), Ok)?, false),
+        _ => scan::value(b, start)?,
+    };
+    let slot = Slot {
         key: (at as u32, key_end as u32),
         value: (start as u32, end as u32),
         key_escaped,
         value_escaped,
-        field: Field::Other,
-    })
+        field: if let Common::Not(field) = common { field } else { Field::Other },
+    };
+    Ok((common, slot))
+}
+
+/// A key that is on nearly every line, written as our own tools write it: what it is, and its length up to the colon.
+#[inline]
+fn known(b: &[u8]) -> Option<(Common, usize)> {
+    let keys: &[(&[u8], Common)] = match b.get(1)? {
+        b'a' => &[(b"\"arguments\":", Common::Not(Field::Arguments))],
+        b'i' => &[(b"\"index\":", Common::Not(Field::Index))],
+        b's' => &[(b"\"stream\":", Common::Stream)],
+        b't' => &[(b"\"t\":", Common::Time), (b"\"text\":", Common::Not(Field::Text))],
+        _ => return None,
+    };
+    keys.iter().find(|(key, _)| b.starts_with(key)).map(|(key, common)| (*common, key.len()))
+}
+
+/// Any key and its colon: what it is, where it ends, whether it has an escape, and where the value begins.
+fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
+    if b.get(at) != Some(&b'"') {
+        return scan::fail(at, "no key in quotes");
+    }
+    let (end, escaped) = scan::string(b, at)?;
+    let colon = scan::space(b, end);
+    if b.get(colon) != Some(&b':') {
+        return scan::fail(colon, "no colon after a key");
+    }
+    let common = if escaped {
+        let raw = std::str::from_utf8(&b[at..end]).unwrap_or_default();
+        Common::of(Raw::checked(raw, true).str().unwrap_or_default().as_bytes())
+    } else {
+        Common::of(&b[at + 1..end - 1])
+    };
+    Ok((common, end, escaped, scan::space(b, colon + 1)))
+}
+
+/// The end of a number that is nothing but digits and does not begin with 0, or is 0.
+#[inline]
+fn small(b: &[u8], at: usize) -> Option<usize> {
+    let mut i = at + 1;
+    while let Some(b'0'..=b'9') = b.get(i) {
+        i += 1;
+    }
+    (matches!(b.get(i), Some(b',' | b'}')) && (b[at] != b'0' || i == at + 1)).then_some(i)
 }
 
 /// One event: its kind, the common fields, and the others by name. Points into the line it was read from.

@@ -51,9 +51,10 @@ pub(crate) fn space(b: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Skips the plain bytes of a string from `at`; eight at a time while none of them needs a look.
+/// Skips the plain bytes of a JSON string from `at`: gives the index of the first quote, backslash or control character, or the
+/// length of `b`. Eight at a time while none of them needs a look.
 #[inline]
-fn plain(b: &[u8], mut at: usize) -> usize {
+pub fn plain(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     while let Some(eight) = b.get(at..at + 8) {
@@ -75,28 +76,30 @@ fn plain(b: &[u8], mut at: usize) -> usize {
 }
 
 /// A string that begins at the quote `at`: the index after its closing quote, and whether it holds an escape.
-#[inline]
+#[inline(always)]
 pub(crate) fn string(b: &[u8], at: usize) -> Scan<(usize, bool)> {
-    let mut i = plain(b, at + 1);
-    let mut escaped = false;
+    let i = plain(b, at + 1);
+    if b.get(i) == Some(&b'"') { Ok((i + 1, false)) } else { escaped(b, i).map(|end| (end, true)) }
+}
+
+/// The rest of a string from the first byte that is not plain.
+fn escaped(b: &[u8], at: usize) -> Scan<usize> {
+    let mut i = at;
     loop {
         match b.get(i) {
-            Some(b'"') => return Ok((i + 1, escaped)),
-            Some(b'\\') => {
-                escaped = true;
-                match b.get(i + 1) {
-                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => i += 2,
-                    Some(b'u') => match b.get(i + 2..i + 6) {
-                        Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => i += 6,
-                        _ => return fail(i, "a \\u escape without four hex digits"),
-                    },
-                    _ => return fail(i, "an unknown escape in a string"),
-                }
-            }
-            Some(_) => return fail(i, "a control character in a string"),
+            Some(b'"') => return Ok(i + 1),
+            Some(b'\\') => match b.get(i + 1) {
+                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => i += 2,
+                Some(b'u') => match b.get(i + 2..i + 6) {
+                    Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => i += 6,
+                    _ => return fail(i, "a \\u escape without four hex digits"),
+                },
+                _ => return fail(i, "an unknown escape in a string"),
+            },
+            Some(c) if *c < 0x20 => return fail(i, "a control character in a string"),
+            Some(_) => i = plain(b, i + 1),
             None => return fail(i, "the line ends inside a string"),
         }
-        i = plain(b, i);
     }
 }
 

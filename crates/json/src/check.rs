@@ -231,12 +231,14 @@ impl<'a> Walk<'a> {
 
     /// An object closes, whose keys begin at `from` in the list.
     fn close(&mut self, from: usize) -> Result<(), JsonError> {
-        let keys = &mut self.keys[from..];
+        let keys = &self.keys[from..];
         if keys.len() > FEW {
-            keys.sort_unstable();
-            if let Some(pair) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-                let again = pair[1].1;
-                return self.twice(again);
+            // By hash first, since most hashes differ; keys of one hash are compared, so that none can hide another.
+            let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(i, (key, _))| (hash(key), i)).collect();
+            order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| keys[a.1].cmp(&keys[b.1])));
+            let twice = order.windows(2).find(|pair| pair[0].0 == pair[1].0 && keys[pair[0].1].0 == keys[pair[1].1].0);
+            if let Some(pair) = twice {
+                return self.twice(keys[pair[1].1].1);
             }
         }
         self.keys.truncate(from);
@@ -252,12 +254,28 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// FNV-1a.
+fn hash(key: &str) -> u64 {
+    key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn code(text: &str) -> &'static str {
         check(text).map_or_else(|e| e.code(), |c| c.shape.name())
+    }
+
+    #[test]
+    fn a_key_twice_among_many() {
+        let object = |keys: &[String]| {
+            format!("{{{}}}", keys.iter().map(|k| format!("\"{k}\":1")).collect::<Vec<_>>().join(","))
+        };
+        let mut keys: Vec<String> = (0..500).map(|i| format!("k{i}")).collect();
+        assert_eq!(code(&object(&keys)), "object");
+        keys.push("k17".into());
+        assert_eq!(code(&object(&keys)), "duplicate_key");
     }
 
     #[test]

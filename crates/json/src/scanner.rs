@@ -88,8 +88,7 @@ impl Scanner {
             let c = b[i];
             match self.state {
                 State::Text => {
-                    let run = b[i..].iter().position(|c| *c == b'"' || *c == b'\\' || *c < 0x20).unwrap_or(b.len() - i);
-                    i += run;
+                    i = event::plain(b, i);
                     match b.get(i) {
                         None => return i,
                         Some(b'"') => self.state = self.after_text(),
