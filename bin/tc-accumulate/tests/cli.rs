@@ -183,3 +183,12 @@ fn mistakes_are_one_line_and_status_2() {
         assert!(err.starts_with("tc-accumulate: ") && err.contains(words) && err.lines().count() == 1, "{args:?}: {err}");
     }
 }
+
+#[test]
+fn a_second_call_under_a_used_id_keeps_its_own_name() {
+    let again = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"g"}"#;
+    let rest = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","arguments":"{\"y\":2}"}"#;
+    let got = told(&run(&[], &[START, OPEN, CLOSE, again, rest, STOP]));
+    assert_eq!(got[1..3], ["call a f {\"x\":1} balanced", "warning id_twice"]);
+    assert!(got[3].ends_with(" g {\"y\":2} balanced") && !got[3].starts_with("call a "), "{got:?}");
+}

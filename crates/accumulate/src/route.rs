@@ -93,11 +93,22 @@ impl Calls {
         let name = delta.name.as_deref().filter(|n| !n.is_empty());
         let bound = delta.index.and_then(|i| self.bound(i));
         if let Some(id) = delta.id.as_deref().filter(|id| !id::is_none(id)) {
-            if let Some(&at) = self.by_id.get(id) {
-                // 1. A known id.
-                self.bind(delta.index, at as usize);
-                self.latest = Some(at as usize);
-                return Some(at as usize);
+            if let Some(at) = self.by_id.get(id).map(|at| *at as usize) {
+                // 1. A known id. Another name after the call's end is a second call under the same id: it must never run
+                // under the first one's name, so it gets an id of its own, and what follows under this id is its.
+                let call = &self.list[at];
+                if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
+                    odd.push(Odd {
+                        code: "id_twice",
+                        message: format!("call {at} had ended when its id {id} came with another name"),
+                    });
+                    let second = self.begin_bound(delta.index, None, make_id);
+                    self.by_id.insert(id.into(), second as u32);
+                    return Some(second);
+                }
+                self.bind(delta.index, at);
+                self.latest = Some(at);
+                return Some(at);
             }
             // 2. A new id. Without an index, a nameless delta while the latest call is open is that call's: an id that
             // changes with every chunk must not cut it to pieces.
