@@ -28,7 +28,8 @@ fn told(out: &Output) -> Vec<String> {
             match e.kind() {
                 event::Kind::ToolCall => {
                     let error = e.get("error").and_then(|e| e.get_str("code"));
-                    let what = error.map_or(e.get("arguments").map_or("null", |a| a.text()).to_owned(), |c| c.into_owned());
+                    let what =
+                        error.map_or(e.get("arguments").map_or("null", |a| a.text()).to_owned(), |c| c.into_owned());
                     format!("call {} {} {what} {}", get("tool_id"), get("tool_name"), get("commit"))
                 }
                 event::Kind::Retract => format!("retract {} {}", get("tool_id"), get("reason")),
@@ -50,7 +51,10 @@ const CUT: &str = r#"{"type":"stream_end","finish_reason":"cut"}"#;
 #[test]
 fn each_level_emits_at_its_event() {
     for (level, want) in [
-        ("balanced", &["stream_start", "call a f {\"x\":1} balanced", "call b g {\"y\":2} balanced", "message", "stream_end"][..]),
+        (
+            "balanced",
+            &["stream_start", "call a f {\"x\":1} balanced", "call b g {\"y\":2} balanced", "message", "stream_end"][..],
+        ),
         ("sealed", &["stream_start", "call a f {\"x\":1} sealed", "call b g {\"y\":2} final", "message", "stream_end"]),
         ("final", &["stream_start", "call a f {\"x\":1} final", "call b g {\"y\":2} final", "message", "stream_end"]),
     ] {
@@ -65,7 +69,10 @@ fn what_was_cut_never_runs() {
     for (events, want) in [
         (&[START, OPEN, LENGTH][..], &["stream_start", "call a f incomplete balanced", "message", "stream_end"][..]),
         (&[START, OPEN, CLOSE, LENGTH], &["stream_start", "call a f {\"x\":1} balanced", "message", "stream_end"]),
-        (&[START, OPEN, CLOSE, CUT], &["stream_start", "call a f {\"x\":1} balanced", "retract a stream_failed", "stream_end"]),
+        (
+            &[START, OPEN, CLOSE, CUT],
+            &["stream_start", "call a f {\"x\":1} balanced", "retract a stream_failed", "stream_end"],
+        ),
         (&[START, OPEN, CUT], &["stream_start", "call a f incomplete balanced", "stream_end"]),
         (&[START, OPEN, CLOSE], &["stream_start", "call a f {\"x\":1} balanced", "retract a stream_failed"]),
         // A finish reason proves nothing: the text is open.
@@ -73,7 +80,10 @@ fn what_was_cut_never_runs() {
         // The block of a call without arguments closes also when the token limit was hit right after its name.
         (&[START, named, done, LENGTH], &["stream_start", "call a f incomplete balanced", "message", "stream_end"]),
         (&[START, named, done, STOP], &["stream_start", "call a f {} final", "message", "stream_end"]),
-        (&[START, named, done, SECOND, STOP], &["stream_start", "call a f {} sealed", "call b g {\"y\":2} balanced", "message", "stream_end"]),
+        (
+            &[START, named, done, SECOND, STOP],
+            &["stream_start", "call a f {} sealed", "call b g {\"y\":2} balanced", "message", "stream_end"],
+        ),
     ] {
         assert_eq!(told(&run(&[], events)), want, "{events:?}");
     }
@@ -92,7 +102,10 @@ fn arguments_must_fit_the_schema_of_the_file_or_of_the_stream() {
     let out = run(&["--tools", path], &[START, OPEN, CLOSE, STOP]);
     std::fs::remove_file(&file).unwrap();
     let text = String::from_utf8_lossy(&out.stdout);
-    assert!(text.contains(r#""arguments":null"#) && text.contains(r#""arguments_text":"{\"x\":1}""#) && text.contains("/x"), "{text}");
+    assert!(
+        text.contains(r#""arguments":null"#) && text.contains(r#""arguments_text":"{\"x\":1}""#) && text.contains("/x"),
+        "{text}"
+    );
     assert!(text.contains(r#""function":{"name":"f","arguments":"{}"}"#), "the history stays valid: {text}");
 }
 
@@ -101,10 +114,19 @@ fn repair_is_listed_and_can_be_switched_off() {
     let odd = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{'x': 1,}"}"#;
     let out = run(&[], &[START, odd, STOP]);
     let text = String::from_utf8_lossy(&out.stdout);
-    assert!(text.contains(r#""arguments":{"x":1}"#) && text.contains(r#""kind":"single_quotes""#) && text.contains(r#""arguments_text":"{'x': 1,}""#), "{text}");
+    assert!(
+        text.contains(r#""arguments":{"x":1}"#)
+            && text.contains(r#""kind":"single_quotes""#)
+            && text.contains(r#""arguments_text":"{'x': 1,}""#),
+        "{text}"
+    );
     assert_eq!(told(&run(&["--repair", "none"], &[START, odd, STOP]))[1], "call a f invalid_json final");
     let twice = r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"p\":1,\"p\":2}"}"#;
-    assert_eq!(told(&run(&[], &[START, twice, STOP]))[1], "call a f invalid_json balanced", "a key that stands twice is not repaired");
+    assert_eq!(
+        told(&run(&[], &[START, twice, STOP]))[1],
+        "call a f invalid_json balanced",
+        "a key that stands twice is not repaired"
+    );
 }
 
 #[test]
@@ -144,7 +166,10 @@ fn whole_responses_in_three_shapes() {
     let text = r#"{"type":"content_delta","text":"Let me look."}"#;
     let stats = r#"{"type":"session_stats","prompt_tokens":7,"completion_tokens":3,"total_tokens":10}"#;
     for (shape, want) in [
-        ("openai", r#""tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7"#),
+        (
+            "openai",
+            r#""tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":7"#,
+        ),
         ("anthropic", r#"{"type":"tool_use","id":"a","name":"f","input":{"x":1}}],"stop_reason":"tool_use""#),
         ("gemini", r#"{"functionCall":{"id":"a","name":"f","args":{"x":1}}}],"role":"model"},"finishReason":"STOP""#),
     ] {
@@ -159,14 +184,20 @@ fn readings_for_user_interfaces() {
     let more = r#"{"type":"tool_call_delta","index":0,"arguments":":\"lo"}"#;
     let out = run(&["--partial"], &[START, OPEN, more, STOP]);
     let text = String::from_utf8_lossy(&out.stdout);
-    assert!(text.contains(r#"{"type":"tool_call_partial","index":0,"tool_id":"a","tool_name":"f","arguments":{"x":"lo"}}"#), "{text}");
+    assert!(
+        text.contains(r#"{"type":"tool_call_partial","index":0,"tool_id":"a","tool_name":"f","arguments":{"x":"lo"}}"#),
+        "{text}"
+    );
 }
 
 #[test]
 fn an_error_passes_and_shows_in_the_status() {
     let error = r#"{"type":"error","source":"x","code":"y","message":"z","retryable":true}"#;
     let out = run(&[], &[START, error, CUT]);
-    assert_eq!((out.status.code(), told(&out)), (Some(2), vec!["stream_start".into(), "error".into(), "stream_end".into()]));
+    assert_eq!(
+        (out.status.code(), told(&out)),
+        (Some(2), vec!["stream_start".into(), "error".into(), "stream_end".into()])
+    );
 }
 
 #[test]
@@ -180,7 +211,10 @@ fn mistakes_are_one_line_and_status_2() {
         let out = run(args, &[]);
         let err = String::from_utf8_lossy(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{args:?}");
-        assert!(err.starts_with("tc-accumulate: ") && err.contains(words) && err.lines().count() == 1, "{args:?}: {err}");
+        assert!(
+            err.starts_with("tc-accumulate: ") && err.contains(words) && err.lines().count() == 1,
+            "{args:?}: {err}"
+        );
     }
 }
 

@@ -1,7 +1,8 @@
 //! What was typed.
 
 use clap::Parser;
-use detect::{Calls, Glob};
+use detect::Calls;
+use event::Glob;
 use std::path::PathBuf;
 use stdio::Emit;
 

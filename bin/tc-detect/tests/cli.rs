@@ -66,7 +66,12 @@ fn one_decision_is_added_before_its_event_and_the_rest_passes() {
     let out = run(&["--no-time"], &input);
     let (added, passed): (Vec<_>, Vec<_>) = text(&out.stdout).lines().partition(|l| l.contains("\"decision\""));
     assert_eq!(passed.join("\n") + "\n", input);
-    assert_eq!(added, [r#"{"type":"decision","tool_call":true,"checker":"full","reason":"a call of read_file","event":4,"bytes":12}"#]);
+    assert_eq!(
+        added,
+        [
+            r#"{"type":"decision","tool_call":true,"checker":"full","reason":"a call of read_file","event":4,"bytes":12}"#
+        ]
+    );
     let again = run(&["--no-time"], text(&out.stdout));
     assert_eq!(text(&again.stdout), text(&out.stdout), "a stream that is detected twice has one decision still");
 }
@@ -84,13 +89,20 @@ fn quiet_stops_reading_at_the_answer() {
 #[test]
 fn decisions_go_to_a_descriptor_of_their_own() {
     let file = std::env::temp_dir().join(format!("tc-detect-{}.ndjson", std::process::id()));
-    let script = format!("printf '%s' \"$INPUT\" | {} --no-time --decide-fd 3 3>'{}'", env!("CARGO_BIN_EXE_tc-detect"), file.display());
+    let script = format!(
+        "printf '%s' \"$INPUT\" | {} --no-time --decide-fd 3 3>'{}'",
+        env!("CARGO_BIN_EXE_tc-detect"),
+        file.display()
+    );
     let input = lines(&[START, TEXT, END]);
     let out = Command::new("bash").args(["-c", &script]).env("INPUT", &input).output().unwrap();
     assert_eq!((text(&out.stdout), out.status.code()), (input.as_str(), Some(1)), "{}", text(&out.stderr));
     let decisions = std::fs::read_to_string(&file).unwrap();
     std::fs::remove_file(&file).unwrap();
-    assert!(decisions.starts_with(r#"{"type":"decision","tool_call":false"#) && decisions.lines().count() == 1, "{decisions}");
+    assert!(
+        decisions.starts_with(r#"{"type":"decision","tool_call":false"#) && decisions.lines().count() == 1,
+        "{decisions}"
+    );
 }
 
 #[test]
@@ -129,7 +141,11 @@ fn a_bad_line_is_carried_by_a_warning() {
     let out = child.wait_with_output().unwrap();
     let got: Vec<_> = text(&out.stdout).lines().collect();
     assert_eq!(got.len(), 4, "{got:?}");
-    assert!(got[1].contains(r#""code":"not_an_event""#) && got[1].contains(r#""raw":"not json""#) && got[1].contains(r#""line":2"#));
+    assert!(
+        got[1].contains(r#""code":"not_an_event""#)
+            && got[1].contains(r#""raw":"not json""#)
+            && got[1].contains(r#""line":2"#)
+    );
     assert!(got[2].contains(r#""raw_base64":"//4=""#), "bytes that are no text are kept too: {}", got[2]);
     assert!(got[3].contains(r#""raw":"{\"type\":\"y\"""#), "a cut last line: {}", got[3]);
     assert_eq!(text(&out.stderr).lines().count(), 3);

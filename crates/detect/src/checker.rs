@@ -1,8 +1,7 @@
 //! What a checker is, and what all of them mean by a call and by text.
 
-use crate::Glob;
 use event::payload::FinishReason;
-use event::{Event, Kind};
+use event::{Event, Glob, Kind};
 
 /// The answer of a checker.
 #[derive(Clone, Debug, PartialEq, Eq)]

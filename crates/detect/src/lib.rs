@@ -10,12 +10,10 @@
 mod checker;
 mod first_chunk;
 mod full;
-mod glob;
 mod lookahead;
 mod machine;
 mod table;
 
 pub use checker::{Calls, Checker, End, Verdict};
-pub use glob::Glob;
 pub use machine::{Answer, Detect, Tally};
 pub use table::{NAMES, UnknownChecker, build};

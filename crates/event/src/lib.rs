@@ -5,6 +5,7 @@
 //! the two traits that every filter is made of ([`View`] is their like for text). What it is not: it opens nothing, prints nothing and keeps no stream
 //! state. The format itself is described in `docs/protocol.md`.
 
+mod glob;
 mod kind;
 mod line;
 mod machine;
@@ -13,6 +14,7 @@ mod raw;
 mod scan;
 mod write;
 
+pub use glob::Glob;
 pub use kind::Kind;
 pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};

@@ -4,8 +4,8 @@ use crate::argument::Refusal;
 use crate::call::Call;
 use crate::definition::{Class, Tool};
 use crate::file::Tools;
-use crate::name::Glob;
 use crate::result::{Answer, Status};
+use event::Glob;
 use std::collections::HashSet;
 use std::rc::Rc;
 
