@@ -1,5 +1,7 @@
 //! `tc-detect` as a user runs it.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
