@@ -1,0 +1,219 @@
+//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, and a stage that is killed.
+
+#[path = "pipeline/bins.rs"]
+mod bins;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const ASK: &str =
+    "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
+const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
+
+/// An empty folder that goes when the test ends; the log of a run and the file of the reserving tool are in it.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("toolpipe-react-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder for the test");
+        Scratch(path)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap_or_default()
+    }
+
+    fn bash(&self, script: &str) -> Command {
+        let mut bash = bins::bash(script, bins::root());
+        bash.env("SCRATCH", &self.0).env("TMPDIR", &self.0).env("RESERVATIONS", self.0.join("reservations"));
+        bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        bash
+    }
+
+    /// Status, standard output and standard error.
+    fn run(&self, script: &str) -> (i32, String, String) {
+        let output = self.bash(script).output().expect("bash runs");
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        (output.status.code().unwrap_or(-1), out, err)
+    }
+
+    /// Goes on from the log as it is until the answer is there.
+    fn goes_on(&self, what: &str) {
+        let (mut status, mut out, mut err) = self.run(&format!("{ASK} --plain"));
+        if status == 3 {
+            // It was begun and nobody knows whether it was done: only a person can.
+            assert!(
+                out.contains("reserve waits for approval") && self.read("reservations").is_empty(),
+                "{what}: {out}"
+            );
+            (status, out, err) = self.run(&format!("{ASK} --plain --approve-call call_r3Vb8PsMcY"));
+        }
+        assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
+        // A line that was cut is told of once.
+        assert!(err.lines().count() <= 1 && !out.contains("warning"), "{what}: {out}\n{err}");
+        whole_lines(&self.read("log"));
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Every line is an event.
+fn whole_lines(log: &str) {
+    let mut scanner = event::Scanner::default();
+    let broken: Vec<_> = log.lines().filter(|line| scanner.read(line).is_err()).collect();
+    assert!(broken.is_empty() && log.ends_with('\n'), "{broken:?}");
+}
+
+#[test]
+fn an_answer_is_0_and_leaves_nothing_behind() {
+    let scratch = Scratch::new("answer");
+    let (status, out, err) = scratch.run(&format!("{} --view json {QUESTION}", ASK.replace("--log $SCRATCH/log", "")));
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    assert!(out.starts_with(r#"{"text":"Four beds in the **Lake hut**"#), "{out}");
+    assert_eq!(out.matches(r#""status":"success""#).count(), 3, "{out}");
+    let left: Vec<_> =
+        fs::read_dir(&scratch.0).expect("the folder").map(|e| e.expect("an entry").file_name()).collect();
+    assert_eq!(left, ["reservations"]);
+}
+
+#[test]
+fn mistakes_are_one_line_and_2() {
+    let scratch = Scratch::new("mistakes");
+    for arguments in
+        ["", "--no-such x", "--tools", "one two", "--tools no-such-file x", "--model demo --tape no-such-tape x"]
+    {
+        let (status, out, err) = scratch.run(&format!("bin/react {arguments}"));
+        let line = err.lines().next().unwrap_or_default();
+        assert_eq!(status, 2, "{arguments}: {out}{err}");
+        assert!(line.contains(": ") && !line.contains("line "), "{arguments}: {err}");
+    }
+    // A question that is not on the tape: an event says so, and the log can be gone on from.
+    let (status, out, err) = scratch.run(&format!("{ASK} 'Something else?'"));
+    assert_eq!(status, 2);
+    assert!(out.contains("(tape_miss)") && err.starts_with("react: stopped with status 2"), "{out}{err}");
+    assert!(scratch.read("log").contains("Something else?"));
+}
+
+#[test]
+fn at_most_so_many_steps() {
+    let scratch = Scratch::new("steps");
+    let (status, out, _) = scratch.run(&format!("{ASK} --steps 2 {QUESTION}"));
+    assert_eq!(status, 2);
+    assert!(out.contains("(max_steps)") && !out.contains("sleeping bags"), "{out}");
+}
+
+/// A log that ends anywhere, also in the middle of a line: the run goes on from it to the same answer, and nothing is reserved
+/// twice.
+#[test]
+fn a_log_that_was_cut_anywhere_is_gone_on_from() {
+    let whole = Scratch::new("whole");
+    let (status, ..) = whole.run(&format!("{ASK} {QUESTION}"));
+    assert_eq!(status, 0);
+    let log = whole.read("log");
+    let reserved = whole.read("reservations");
+    // Every kind of place once: after a line and inside it, but not after each single delta.
+    let mut last = String::new();
+    let mut at = 0;
+    for line in log.split_inclusive('\n') {
+        let kind = line.get(..24).unwrap_or_default().to_owned();
+        if kind != last {
+            for cut in [at + line.len() / 2, at + line.len()] {
+                // Before the question is whole there is nothing to go on from, and after the answer nothing to do.
+                if cut >= log.find('\n').unwrap_or_default()
+                    && cut < log.rfind("{\"type\":\"message\"").unwrap_or_default()
+                {
+                    cut_there(&log, cut, &reserved);
+                }
+            }
+        }
+        last = kind;
+        at += line.len();
+    }
+}
+
+fn cut_there(log: &str, cut: usize, reserved: &str) {
+    let scratch = Scratch::new(&format!("cut-{cut}"));
+    fs::write(scratch.0.join("log"), &log.as_bytes()[..cut]).expect("a log");
+    // Where the log knows that the reservation was made, it was.
+    let whole = log[..cut].rfind('\n').map_or("", |end| &log[..end]);
+    if whole.contains("reserved:") {
+        fs::write(scratch.0.join("reservations"), reserved).expect("a file");
+    }
+    scratch.goes_on(&format!("cut at byte {cut}"));
+    assert_eq!(scratch.read("reservations"), reserved, "cut at byte {cut}");
+}
+
+/// SIGINT to the whole group, as Ctrl-C sends it, while text arrives.
+#[test]
+fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
+    let scratch = Scratch::new("interrupt");
+    let mut child =
+        scratch.bash(&format!("{ASK} {QUESTION} -- --speed real")).process_group(0).spawn().expect("bash runs");
+    let mut out = child.stdout.take().expect("a pipe");
+    wait_for(&mut out, "I'll");
+    kill("-INT", &format!("-{}", child.id()));
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("text");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+    let log = scratch.read("log");
+    whole_lines(&log);
+    assert!(log.contains(r#""finish_reason":"cancelled""#), "{log}");
+    scratch.goes_on("after Ctrl-C");
+}
+
+/// Any stage killed in the middle of a turn: the loop stops with 2, the log holds whole lines, and the next run goes on from it.
+#[test]
+fn a_stage_that_is_killed_stops_the_loop() {
+    for stage in ["llm-stream", "tc-accumulate", "tool-exec", "tee"] {
+        let scratch = Scratch::new(&format!("kill-{stage}"));
+        let script = format!("{ASK} {QUESTION} -- --speed real");
+        let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
+        let mut out = child.stdout.take().expect("a pipe");
+        wait_for(&mut out, "I'll");
+        kill("-KILL", &process(child.id(), stage));
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(2), "{stage}: {rest}");
+        scratch.goes_on(stage);
+    }
+}
+
+/// Reads until `text` has come.
+fn wait_for(from: &mut impl Read, text: &str) {
+    let mut seen = Vec::new();
+    let mut byte = [0];
+    while !seen.ends_with(text.as_bytes()) {
+        assert_eq!(from.read(&mut byte).expect("a pipe"), 1, "{}", String::from_utf8_lossy(&seen));
+        seen.push(byte[0]);
+    }
+}
+
+fn kill(signal: &str, process: &str) {
+    let status = Command::new("kill").args([signal, "--", process]).status().expect("kill runs");
+    assert!(status.success());
+}
+
+/// The last process of this name in a group.
+fn process(group: u32, name: &str) -> String {
+    let mut found = None;
+    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(stat) = read_stat(&entry.path()) else { continue };
+        let Some((_, rest)) = stat.split_once(&format!("({name}) ")) else { continue };
+        if rest.split(' ').nth(2) == Some(&group.to_string()) {
+            found = Some(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found.unwrap_or_else(|| panic!("{name} does not run"))
+}
+
+fn read_stat(process: &Path) -> Option<String> {
+    fs::read_to_string(process.join("stat")).ok()
+}
