@@ -107,7 +107,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::Scratch;
+    use crate::scratch::{Names, Scratch};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn answer() -> Answer {
@@ -116,15 +116,16 @@ mod tests {
 
     #[test]
     fn what_was_kept_comes_back_until_it_is_too_old() {
-        let dir = Scratch::new().unwrap();
-        let mut cache = Cache::open(&dir.path().join("c")).unwrap();
+        let path = Names::new().next().unwrap();
+        let _dir = Scratch::make(&path).unwrap();
+        let mut cache = Cache::open(&path.join("c")).unwrap();
         cache.put(&[1; 32], "t", &answer()).unwrap();
         let got = cache.get(&[1; 32], Duration::from_secs(60)).unwrap();
         assert_eq!((got.output.as_str(), got.output_bytes, got.cached), ("é\n", 3, true));
         assert!(cache.get(&[1; 32], Duration::ZERO).is_none() && cache.get(&[2; 32], Duration::MAX).is_none());
-        let path = cache.path(&[1; 32]);
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(dir.path().join("c").metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let kept = cache.path(&[1; 32]);
+        assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(path.join("c").metadata().unwrap().permissions().mode() & 0o777, 0o700);
         // Only whole results of success are kept.
         for bad in [Answer::new(Status::Error, "x"), Answer { truncated: true, ..answer() }] {
             cache.put(&[3; 32], "t", &bad).unwrap();
@@ -134,8 +135,9 @@ mod tests {
 
     #[test]
     fn what_others_could_have_planted_is_refused() {
-        let dir = Scratch::new().unwrap();
-        let real = dir.path().join("c");
+        let path = Names::new().next().unwrap();
+        let _dir = Scratch::make(&path).unwrap();
+        let real = path.join("c");
         let mut cache = Cache::open(&real).unwrap();
         cache.put(&[1; 32], "t", &answer()).unwrap();
         let (kept, link) = (cache.path(&[1; 32]), cache.path(&[2; 32]));
@@ -145,7 +147,7 @@ mod tests {
         assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "writable by others");
         std::fs::write(&kept, "{\"made\":").unwrap();
         assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "half a file");
-        let linked = dir.path().join("l");
+        let linked = path.join("l");
         symlink(&real, &linked).unwrap();
         assert!(Cache::open(&linked).unwrap_err().to_string().contains("links are not followed"));
         std::fs::set_permissions(&real, PermissionsExt::from_mode(0o777)).unwrap();

@@ -47,13 +47,12 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     if args.dry_run {
         return dry::run(plan, lines, pieces);
     }
-    let scratch = scratch::Scratch::new()?;
     run::raise_limits();
     let session = Session {
         plan,
         lines,
         read_ahead,
-        runner: run::runner(&args.tools, scratch.path(), args.timeout, args.max_output),
+        runner: run::runner(&args.tools, args.timeout, args.max_output),
         cache: args.cache.as_deref().map(cache::Cache::open).transpose()?,
         journal: args.journal.as_deref().map(journal::Journal::open).transpose()?,
         out: output::Writer::new(args.common.no_time),

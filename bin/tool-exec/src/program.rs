@@ -31,7 +31,7 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| PATH.into())
 }
 
-/// The whole environment of a command: five variables, and those that its tool names. `home` is an empty folder of this run. The
+/// The whole environment of a command: five variables, and those that its tool names. `home` is a folder of its own. The
 /// arguments are left out where they are longer than the system takes; the command reads them from its standard input.
 pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = vec![

@@ -1,7 +1,8 @@
 //! One call as a process: fed, read, limited, ended.
 
+use crate::scratch::Names;
 use crate::{program, supervise};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -28,8 +29,8 @@ const PROCESSES: u64 = 1024;
 pub struct Runner {
     /// The folder of the tools file.
     pub folder: PathBuf,
-    /// The home of the commands.
-    pub home: PathBuf,
+    /// Where commands have their homes.
+    pub homes: RefCell<Names>,
     /// How long a call may take.
     pub timeout: Duration,
     /// How much it may write to each of its outputs, in bytes.
@@ -110,10 +111,11 @@ impl Runner {
         if !cwd.is_dir() {
             return Err(format!("there is no folder {}", cwd.display()));
         }
+        let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
         Command::new(own_program())
-            .args(supervise::arguments(&self.limits(exec), &program, argv))
+            .args(supervise::arguments(&self.limits(exec), &home, &program, argv))
             .env_clear()
-            .envs(program::environment(&exec.env, &self.home, arguments))
+            .envs(program::environment(&exec.env, &home, arguments))
             .current_dir(cwd)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -340,8 +342,8 @@ pub fn raise_limits() {
 }
 
 /// The runner of a run, where its tools file is `path`.
-pub fn runner(path: &Path, home: &Path, timeout: Duration, max_output: usize) -> Rc<Runner> {
+pub fn runner(path: &Path, timeout: Duration, max_output: usize) -> Rc<Runner> {
     let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Rc::new(Runner { folder, home: home.to_owned(), timeout, max_output })
+    Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output })
 }

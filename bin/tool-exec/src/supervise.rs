@@ -1,10 +1,11 @@
 //! The process that stands over one command: it gives the command a session of its own, sets its limits, and sees to it that nothing
-//! of it is left when it ends, is told to end, or `tool-exec` itself is gone.
+//! of it is left, its home included, when it ends, is told to end, or `tool-exec` itself is gone.
 //!
 //! Each call runs as `tool-exec --supervise …`, which starts the command as its child. So all of this is done in a process of its own
 //! between fork and exec, without `unsafe`. As a child subreaper it inherits whatever the command leaves behind, also from a session
 //! of its own (`setsid … &`), and ends it.
 
+use crate::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};
@@ -12,6 +13,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,14 +29,15 @@ const FLAG: &str = "--supervise";
 /// The signal that leaves out the grace.
 const NOW: i32 = SIGUSR1;
 
-/// The arguments of the process that runs `program` under `limits`. The command sees `argv` as its own.
-pub fn arguments(limits: &Limits, program: &std::path::Path, argv: &[String]) -> Vec<OsString> {
+/// The arguments of the process that runs `program` under `limits`, with a folder `home` that is made for it and removed after it. The
+/// command sees `argv` as its own.
+pub fn arguments(limits: &Limits, home: &Path, program: &Path, argv: &[String]) -> Vec<OsString> {
     let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string().into());
     let mut all: Vec<OsString> = vec![FLAG.into(), rustix::process::getpid().as_raw_nonzero().to_string().into()];
     // A limit of seconds: what is less than one counts as one.
     all.push(number(limits.cpu.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0))));
     all.extend([limits.memory, limits.files, limits.processes].map(number));
-    all.push(program.into());
+    all.extend([home.into(), program.into()]);
     all.extend(argv.iter().map(OsString::from));
     all
 }
@@ -54,7 +57,7 @@ pub fn asked() -> Option<ExitCode> {
         return None;
     }
     let args: Vec<OsString> = args.collect();
-    let [parent, cpu, memory, files, processes, program, name, rest @ ..] = &args[..] else {
+    let [parent, cpu, memory, files, processes, home, program, name, rest @ ..] = &args[..] else {
         return Some(ExitCode::from(2));
     };
     let mut signals = match Woken::new() {
@@ -64,6 +67,10 @@ pub fn asked() -> Option<ExitCode> {
     if !leave(parent) {
         return Some(ExitCode::from(2));
     }
+    let _home = match Scratch::make(Path::new(home)) {
+        Ok(home) => home, // removed when nothing is left that could use it
+        Err(e) => return Some(cannot_start(&e)),
+    };
     for (resource, limit) in
         [(Resource::Cpu, cpu), (Resource::Data, memory), (Resource::Nofile, files), (Resource::Nproc, processes)]
     {

@@ -126,6 +126,16 @@ fn a_command_sees_no_secret_of_the_environment_15() {
 }
 
 #[test]
+fn a_command_has_a_home_of_its_own_that_goes_with_it() {
+    let script =
+        script("home", "echo $HOME; ls -A $HOME | wc -l; mkdir -p $TMPDIR/a/b; echo x >$HOME/a/b/c", json!({}));
+    let out = run(&[script], &turn(&[("a", "home", json!({})), ("b", "home", json!({}))]), &[]);
+    let [a, b] = ["a", "b"].map(|id| out.outcome(id).1.lines().collect::<Vec<_>>());
+    assert!(a[1] == "0" && b[1] == "0" && a[0] != b[0]);
+    assert!(![a[0], b[0]].iter().any(|home| std::path::Path::new(home).exists()));
+}
+
+#[test]
 fn a_command_has_three_files_open_and_no_terminal_17_18() {
     let dir = Dir::new();
     let tools = [
