@@ -8,9 +8,10 @@ mod golden;
 
 use std::process::Stdio;
 
-/// Runs a script in the root of the repository; gives its standard output.
+/// Runs a script in the root of the repository, with a folder for temporary files that goes after it; gives its standard output.
 fn run(script: &str) -> String {
-    let output = bins::bash(script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
+    let script = format!("export TMPDIR=$(mktemp -d); trap 'rm -rf \"$TMPDIR\"' EXIT\n{script}");
+    let output = bins::bash(&script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
     let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert!(output.status.success() && err.is_empty(), "{script}\n{}\n{out}\n{err}", output.status);
     out
@@ -50,6 +51,6 @@ fn the_demo_is_plain_in_a_pipe_and_what_it_prints_can_be_typed_again() {
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
 
     let (_, by_hand) = shown.split_once("root of the repository:\n").expect("the pipeline at the end");
-    let again = run(&format!("{}\nrm $log", by_hand.replace("PATH=$PWD/target/release:", "PATH=")));
+    let again = run(&by_hand.replace("PATH=$PWD/target/release:", "PATH="));
     assert!(again.contains("-> reserve") && again.contains("sleeping bags"), "{again}");
 }
