@@ -316,3 +316,26 @@ fn memory_does_not_grow_with_what_passes() {
         pipe.end();
     }
 }
+
+#[test]
+fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
+    let root = bins::root();
+    let script =
+        "llm-stream --replay fixtures/tapes/huts.tape | tc-accumulate | tool-exec --tools fixtures/tools/tools.json";
+    let scratch = Scratch::new("tape-time");
+    let script = format!("export RESERVATIONS={}; {script}", scratch.0.join("reservations").display());
+    let output = run(&script, &root, Stdio::null());
+    let lines = text(&output.stdout);
+    let events: Vec<serde_json::Value> = lines.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
+    let of = |kind: &str| events.iter().filter(|e| e["type"] == kind).collect::<Vec<_>>();
+    let (calls, uses, ends) = (of("tool_call"), of("tool_use"), of("stream_end"));
+    assert_eq!((calls.len(), uses.len(), ends.len()), (3, 3, 3), "{lines}");
+    // The first turn: two calls of the class read, each begun at the event that closed its arguments, before the turn's end.
+    for (call, used) in calls.iter().zip(&uses).take(2) {
+        assert_eq!(call["tool_id"], used["tool_id"]);
+        assert_eq!(call["t"], used["t"]);
+        assert!(used["t"].as_f64() < ends[0]["t"].as_f64());
+    }
+    // The second turn reserves, which is of the class write: at the commit point, the end of the turn.
+    assert_eq!(uses[2]["t"], ends[1]["t"]);
+}
