@@ -324,7 +324,7 @@ fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
         "llm-stream --replay fixtures/tapes/huts.tape | tc-accumulate | tool-exec --tools fixtures/tools/tools.json";
     let scratch = Scratch::new("tape-time");
     let script = format!("export RESERVATIONS={}; {script}", scratch.0.join("reservations").display());
-    let output = run(&script, &root, Stdio::null());
+    let output = run(&script, root, Stdio::null());
     let lines = text(&output.stdout);
     let events: Vec<serde_json::Value> = lines.lines().map(|l| serde_json::from_str(l).expect("JSON")).collect();
     let of = |kind: &str| events.iter().filter(|e| e["type"] == kind).collect::<Vec<_>>();

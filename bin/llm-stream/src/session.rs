@@ -55,7 +55,7 @@ impl Session<'_> {
         let (mut attempt, mut whole) = (1, false);
         loop {
             let request = self.turn.request(self.args, whole)?;
-            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(attempt, whole));
+            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(&request, attempt, whole));
             let stats = stream.stats();
             stats.retries = Some(u64::from(attempt - 1)).filter(|n| *n > 0);
             stats.fallbacks = whole.then_some(1);

@@ -139,13 +139,14 @@ impl Turn {
     }
 
     /// What `stream_start` says of this turn.
-    pub fn stream_options(&self, attempt: u32, fallback: bool) -> StreamOptions {
+    pub fn stream_options(&self, request: &Request, attempt: u32, fallback: bool) -> StreamOptions {
         StreamOptions {
             tools: self.tools.clone(),
             tools_mode: Some(if self.tools.is_some() { "native" } else { "none" }.to_owned()),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
             fallback,
+            id: Some(request.name()),
             ..StreamOptions::default()
         }
     }

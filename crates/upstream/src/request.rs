@@ -19,6 +19,7 @@ pub(crate) use tools::{Tool, ToolChoice};
 use crate::api::KeyRule;
 use crate::{Api, Conversation};
 use serde_json::{Map, Value};
+use sha2::Digest as _;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
 pub(crate) type Body = fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
@@ -73,6 +74,15 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// JSON on one line.
     pub body: String,
+}
+
+impl Request {
+    /// A name for the response, where the provider gives it none: the beginning of the SHA-256 of the body, which holds the whole
+    /// conversation and so differs from turn to turn.
+    pub fn name(&self) -> String {
+        let hash = sha2::Sha256::digest(self.body.as_bytes());
+        hash.iter().take(8).fold("request-".to_owned(), |name, b| name + &format!("{b:02x}"))
+    }
 }
 
 /// Why no request can be made.

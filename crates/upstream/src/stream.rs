@@ -39,6 +39,8 @@ pub struct StreamOptions {
     pub attempt: Option<u32>,
     /// Whether the endpoint without streaming had to be used.
     pub fallback: bool,
+    /// What the response is called where the provider gives it no id; ids of calls are made from it. See [`crate::Request::name`].
+    pub id: Option<String>,
 }
 
 /// How the bytes of a response ended.

@@ -332,7 +332,7 @@ impl Turn {
             let start = StreamStart {
                 api: Some(self.api.name()),
                 model: self.model.as_deref().or(o.model.as_deref()),
-                id: self.id.as_deref(),
+                id: self.id.as_deref().or(o.id.as_deref()),
                 tools_mode: o.tools_mode.as_deref(),
                 dialect: o.dialect.as_deref(),
                 tools: o.tools.as_deref(),
