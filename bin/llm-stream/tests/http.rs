@@ -24,6 +24,19 @@ fn a_stream_becomes_events() {
 }
 
 #[test]
+fn a_response_without_an_id_is_named_by_its_request() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let name = |question: &str| {
+        let server = Server::new(vec![answer("200 OK", SSE, body)]);
+        run(asking(&server, &[question])).event("stream_start")["id"].clone()
+    };
+    let (one, again, other) = (name("Hi"), name("Hi"), name("Ho"));
+    assert!(one.as_str().is_some_and(|id| id.starts_with("request-")), "{one}");
+    assert_eq!(one, again, "the same request has the same name, so that a replay gives the same ids of calls");
+    assert_ne!(one, other);
+}
+
+#[test]
 fn every_api_has_its_path_and_its_header_for_the_key() {
     for (api, variable, path, header, value) in [
         ("openai-chat", "OPENAI_API_KEY", "/v1/chat/completions", "authorization", "Bearer k-1"),
