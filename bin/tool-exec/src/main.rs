@@ -32,7 +32,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     if args.list {
         return list(&judge);
     }
-    let mut log = Log::default();
+    let mut log = Log::of_choice(args.choice);
     for path in &args.resume {
         let bytes = std::fs::read(path)
             .with_context(|| format!("{}: the log cannot be read, check the path", path.display()))?;

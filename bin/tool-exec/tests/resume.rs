@@ -207,3 +207,15 @@ fn a_tool_that_reads_only_is_no_exception_to_once() {
         "put a\n"
     );
 }
+
+#[test]
+fn a_call_that_was_cut_does_not_run_from_the_log_either() {
+    let dir = Dir::new();
+    let refused = json!({"type": "tool_call", "index": 0, "tool_id": "a", "tool_name": "put", "arguments": null,
+        "arguments_text": "{\"te", "error": {"code": "incomplete", "message": "cut off"}});
+    let asked = message(&[("a", "put", json!({})), ("b", "put", json!({"text": "b"}))]);
+    dir.write("log", format!("{}\n{refused}\n{asked}\n", harness::START));
+    let out = run_in(&dir, &[put("write")], "", &["--resume", "log", "--no-time"]);
+    assert_eq!((out.status, out.outcome("a").0, out.outcome("b").0), (0, "invalid", "success"));
+    assert_eq!(ran(&dir).into_keys().collect::<Vec<_>>(), ["b"]);
+}

@@ -122,7 +122,7 @@ pub struct Plan {
 impl Plan {
     /// A plan over these tools. `log` is what earlier runs left.
     pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
-        Plan { judge, settings, log, ..Plan::default() }
+        Plan { judge, settings, log, ahead: Log::of_choice(settings.choice), ..Plan::default() }
     }
 
     /// What is to be done now, in this order.

@@ -3,11 +3,12 @@
 //! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a history. Every time
 //! a call of one id begins again after it was answered, that is a further call of that id.
 
+use crate::argument::Refusal;
 use crate::call::{Call, Key};
 use crate::canonical::Hash;
 use crate::result::{Answer, Status};
 use event::{Event, Kind, Raw, Scanner};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// One call of a log.
@@ -46,10 +47,19 @@ pub struct Log {
     calls: HashMap<Key, Vec<Past>>,
     /// The calls of the last assistant's message, while nothing but tool messages follows it.
     open: Vec<Call>,
+    /// The calls that an earlier stage refused, until a message lists them: there they have arguments like any other.
+    refused: HashMap<Key, Refusal>,
+    /// The choice whose calls are run.
+    choice: u32,
     scanner: Scanner,
 }
 
 impl Log {
+    /// An empty log of the calls of one choice.
+    pub fn of_choice(choice: u32) -> Self {
+        Log { choice, ..Log::default() }
+    }
+
     /// Takes the next line: an event, or a bare message. Everything else, such as a last line that was cut, is passed over.
     pub fn line(&mut self, line: &str) {
         let mut scanner = std::mem::take(&mut self.scanner);
@@ -68,7 +78,18 @@ impl Log {
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
+        if event.choice() != self.choice {
+            return;
+        }
         match event.kind() {
+            Kind::ToolCall => {
+                let call = Call::of_event(event);
+                let key = call.key();
+                match call.arguments {
+                    Ok(_) => self.refused.remove(&key),
+                    Err(refusal) => self.refused.insert(key, refusal),
+                };
+            }
             Kind::ToolUse | Kind::ToolResult => {
                 let Some(id) = event.get_str("tool_id") else { return };
                 let past = self.entry((event.stream().map(|s| s.text().into()), id.as_ref().into()));
@@ -99,7 +120,12 @@ impl Log {
         match message.get_str("role").as_deref() {
             Some("assistant") => {
                 self.open = Call::of_message(event, message);
+                let mut listed = HashSet::new();
+                self.open.retain(|call| listed.insert(call.id.clone())); // one id, one call
                 for n in 0..self.open.len() {
+                    if let Some(refusal) = self.refused.remove(&self.open[n].key()) {
+                        self.open[n].arguments = Err(refusal);
+                    }
                     let fingerprint = self.open[n].fingerprint();
                     let past = self.entry(self.open[n].key());
                     if past.last().is_none_or(|p| p.sent) {
@@ -207,6 +233,26 @@ mod tests {
         assert!(past.answer.is_none() && !past.started);
         assert!(log.last(&call("a", 1)).is_none(), "the last call of that id has other arguments");
         assert!(log.take_first(&call("a", 1)).unwrap().sent && !log.take_first(&call("a", 9)).unwrap().sent);
+    }
+
+    #[test]
+    fn a_call_that_was_refused_is_not_made_good_by_the_message() {
+        let refused = r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"w","arguments":null,"error":{"code":"incomplete","message":"cut"}}"#;
+        let asked = ASKED.replace('\n', "");
+        let open = |lines: &[&str]| log(lines).open_turn().iter().map(|c| c.arguments.is_ok()).collect::<Vec<_>>();
+        assert_eq!(open(&[refused, &asked]), [false, true]);
+        assert_eq!(open(&[refused, &asked, SENT, &asked]), [true, true], "a later turn uses the id again");
+    }
+
+    #[test]
+    fn another_choice_is_no_turn_of_this_log_and_one_id_is_one_call() {
+        let asked = ASKED.replace('\n', "");
+        let other = asked.replacen('{', r#"{"choice":1,"#, 1).replace("\"a\"", "\"z\"");
+        assert_eq!(log(&[&asked, &other]).open_turn()[0].id.as_ref(), "a");
+        let mut of_other = Log::of_choice(1);
+        [&asked, &other].iter().for_each(|line| of_other.line(line));
+        assert_eq!(of_other.open_turn()[0].id.as_ref(), "z");
+        assert_eq!(log(&[&asked.replace("\"b\"", "\"a\"")]).open_turn().len(), 1);
     }
 
     #[test]
