@@ -79,12 +79,11 @@ impl Scanner {
     /// inside it, white space after the end included. What follows is not looked at.
     pub fn push(&mut self, text: &str) -> usize {
         let b = text.as_bytes();
+        if self.broken.is_some() {
+            return self.count(b, 0);
+        }
         let mut i = 0;
         while i < b.len() {
-            if let Some(brackets) = &mut self.broken {
-                brackets.push(&b[i..]);
-                return b.len();
-            }
             let c = b[i];
             match self.state {
                 State::Text => {
@@ -95,7 +94,7 @@ impl Scanner {
                         Some(b'\\') => self.state = State::Escape,
                         Some(_) => {
                             self.broken_at(true);
-                            continue;
+                            return self.count(b, i);
                         }
                     }
                 }
@@ -114,7 +113,7 @@ impl Scanner {
                     Step::Broken => {
                         let text = matches!(self.state, State::Escape | State::Hex(_));
                         self.broken_at(text);
-                        continue;
+                        return self.count(b, i);
                     }
                 },
             }
@@ -257,6 +256,14 @@ impl Scanner {
 
     fn after_value(&self) -> State {
         if self.depth == 0 { State::End } else { State::Comma }
+    }
+
+    /// The rest of a piece after the grammar was broken: all of it is taken.
+    fn count(&mut self, b: &[u8], from: usize) -> usize {
+        if let Some(brackets) = &mut self.broken {
+            brackets.push(&b[from..]);
+        }
+        b.len()
     }
 
     fn broken_at(&mut self, text: bool) {
