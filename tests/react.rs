@@ -103,6 +103,23 @@ fn mistakes_are_one_line_and_2() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_shown_is_2_and_a_wrong_view_or_log_runs_nothing() {
+    let scratch = Scratch::new("shown");
+    for wrong in ["--view foo", "--log /dev/full", "--log /dev/null"] {
+        let (status, _, err) = scratch.run(&format!("{ASK} {wrong} {QUESTION}"));
+        assert!(status == 2 && err.lines().count() == 1, "{wrong}: {status} {err}");
+        assert_eq!(scratch.read("reservations"), "", "{wrong}");
+    }
+    let (status, _, err) = scratch.run(&format!("{ASK} {QUESTION} >/dev/full"));
+    assert!(status == 2 && err.contains("No space left"), "{status} {err}");
+    let (status, _, err) = scratch.run(&format!(
+        "root=$PWD; cd $SCRATCH && $root/bin/react --tape $root/fixtures/tapes/huts.tape --model demo \
+         --tools $root/fixtures/tools/tools.json --log -x.log --plain {QUESTION}"
+    ));
+    assert!(status == 0 && scratch.read("-x.log").ends_with('\n'), "a log that begins with a dash: {status} {err}");
+}
+
+#[test]
 fn at_most_so_many_steps() {
     let scratch = Scratch::new("steps");
     let (status, out, _) = scratch.run(&format!("{ASK} --steps 2 {QUESTION}"));
