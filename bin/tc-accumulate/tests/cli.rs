@@ -145,6 +145,26 @@ fn twice_is_once() {
     }
 }
 
+/// Kept deltas make the same calls once more: none of them may leave a second time, and no warning either.
+#[test]
+fn twice_is_once_for_every_case_with_kept_deltas() {
+    let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/cases");
+    let mut seen = 0;
+    for case in std::fs::read_dir(cases).unwrap() {
+        let Ok(input) = std::fs::read_to_string(case.unwrap().path().join("in.ndjson")) else { continue };
+        let input: Vec<&str> = input.lines().collect();
+        for args in [&["--keep-deltas", "--partial"][..], &["--keep-deltas", "--emit-on", "final"], &["--keep-deltas"]]
+        {
+            let once = run(args, &input);
+            let lines: Vec<&str> = std::str::from_utf8(&once.stdout).unwrap().lines().collect();
+            let again = run(args, &lines);
+            assert_eq!(String::from_utf8_lossy(&again.stdout), String::from_utf8_lossy(&once.stdout), "{args:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
+}
+
 #[test]
 fn choices_have_their_own_calls_and_messages() {
     let one = r#"{"type":"tool_call_delta","choice":1,"index":0,"tool_id":"b","tool_name":"g","arguments":"{}"}"#;
@@ -153,6 +173,12 @@ fn choices_have_their_own_calls_and_messages() {
     assert_eq!(text.lines().filter(|l| l.contains("\"message\",")).count(), 2, "{text}");
     assert!(text.contains(r#"{"type":"tool_call","choice":1,"index":0,"tool_id":"b""#), "{text}");
     assert!(text.contains(r#"{"type":"message","choice":1,"#), "{text}");
+    for shape in ["openai", "gemini"] {
+        let whole = run(&["--as", shape], &[START, one, OPEN, CLOSE, STOP]);
+        let whole = String::from_utf8_lossy(&whole.stdout);
+        let [zero, one] = ["\"index\":0", "\"index\":1"].map(|index| whole.find(index).expect("both choices"));
+        assert!(zero < one, "{whole}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use clap::Parser;
 use detect::Calls;
 use event::Glob;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use stdio::Emit;
 
 /// Is there a tool call in this stream?
@@ -44,12 +44,22 @@ Examples:
   tc-detect --checker lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
   tc-detect --then 'tc-accumulate | tool-exec --tools tools.json' --else tc-view <stream.ndjson
 
-Of named streams (several on one pipe) -q reads all, unless one calls a tool; it stops at a no only where nothing can follow.";
+Of several streams -q reads all, unless one calls a tool. It stops at a no only within a stream without a name that comes
+through a pipe, so that its upstream stops.";
+
+/// Standard input under a name.
+const STDIN: &str = "/dev/stdin";
 
 impl Args {
     /// What counts as a call.
     pub fn calls(&self) -> Calls {
         Calls { name: self.name.as_deref().map(Glob::new) }
+    }
+
+    /// Whether other streams may follow a stream that calls no tool: in several inputs, and in a file, which no upstream writes.
+    pub fn others(&self) -> bool {
+        let file = |path: &PathBuf| if path.as_os_str() == "-" { Path::new(STDIN).is_file() } else { path.is_file() };
+        self.files.len() > 1 || self.files.iter().any(file) || (self.files.is_empty() && Path::new(STDIN).is_file())
     }
 
     /// How to drive the machines.

@@ -25,8 +25,8 @@ fn detect_calls(args: Args) -> anyhow::Result<Status> {
     let build = checker(&args)?;
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
-        let tally = tally.clone();
-        move |first: &Event<'_>| Detect::new(Rc::clone(&name), Rc::clone(&build), tally.clone(), first)
+        let (tally, others) = (tally.clone(), args.others());
+        move |first: &Event<'_>| Detect::new(Rc::clone(&name), Rc::clone(&build), tally.clone(), first).followed(others)
     };
     let filter = args.filter();
     let outcome = if args.then.is_some() || args.or_else.is_some() {

@@ -37,6 +37,8 @@ fn the_status_is_the_answer() {
     let error = r#"{"type":"error","source":"x","code":"y","message":"z","retryable":true}"#;
     let other = r#"{"type":"stream_start","stream":"b","v":1}"#;
     let other_end = r#"{"type":"stream_end","stream":"b","finish_reason":"stop"}"#;
+    let nothing = r#"{"type":"tool_call_delta","index":0,"tool_id":"null","done":true}"#;
+    let unnamed = r#"{"type":"tool_call_delta","index":0,"tool_id":"a"}"#;
     for (args, events, status) in [
         (&["-q"][..], &[START, TEXT, CALL, END][..], 0),
         (&["-q", "--checker", "first-chunk"], &[START, TEXT, CALL, END], 1),
@@ -54,6 +56,10 @@ fn the_status_is_the_answer() {
         (&["-q", "-c", "cmd:grep -q tool_call_delta"], &[START, TEXT, CALL, END], 0),
         (&["-q", "-c", "cmd:grep -q no_such_thing"], &[START, TEXT, CALL, END], 1),
         (&["-q", "-c", "cmd:exit 7"], &[START, TEXT, END], 3),
+        (&["-q"], &[START, TEXT, END, START, CALL, END], 0),
+        (&[], &[START, nothing, END], 1),
+        (&["-c", "first-chunk"], &[START, nothing, TEXT, CALL, END], 1),
+        (&["-c", "first-chunk", "--name", "read_*"], &[START, unnamed, CALL, END], 0),
     ] {
         let out = run(args, &lines(events));
         assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
@@ -79,7 +85,32 @@ fn one_decision_is_added_before_its_event_and_the_rest_passes() {
 }
 
 #[test]
-fn quiet_stops_reading_at_the_answer() {
+fn a_no_to_the_first_stream_of_a_file_is_not_the_answer() {
+    let path = |n: u8| std::env::temp_dir().join(format!("tc-detect-{n}-{}.ndjson", std::process::id()));
+    let (no, both) = (path(1), path(2));
+    std::fs::write(&no, lines(&[START, TEXT, END])).unwrap();
+    std::fs::write(&both, lines(&[START, TEXT, END, START, CALL, END])).unwrap();
+    for checker in ["full", "first-chunk"] {
+        let status = |files: &[&std::path::Path]| detect(&["-q", "-c", checker]).args(files).status().unwrap().code();
+        assert_eq!(status(&[&no]), Some(1), "{checker}");
+        assert_eq!(status(&[&both]), Some(0), "{checker}");
+        assert_eq!(status(&[&no, &both]), Some(0), "{checker}");
+    }
+    std::fs::remove_file(no).unwrap();
+    std::fs::remove_file(both).unwrap();
+}
+
+#[test]
+fn quiet_stops_at_a_no_while_its_upstream_goes_on() {
+    let mut child = detect(&["-q", "-c", "first-chunk"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines(&[START, TEXT]).as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    drop(stdin);
+}
+
+#[test]
+fn quiet_stops_reading_reading_at_the_answer() {
     let mut child = detect(&["-q"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(lines(&[START, CALL]).as_bytes()).unwrap();

@@ -10,6 +10,7 @@ use crate::shape::{self, Shape};
 use event::payload::{FinishReason, Retract, Warning};
 use event::{Event, Field, Kind, Machine, Raw, Sink};
 use json::Tools;
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// When a call is emitted.
@@ -49,6 +50,13 @@ struct Choice {
     calls: Calls,
     /// The assistant's message is in the input already.
     committed: bool,
+    /// Readings of the arguments so far are in the input already.
+    read: bool,
+    /// Whole calls that are in the input already (this filter ran before). Its deltas may be there too, and make the same calls
+    /// again: each then takes its place, and those without deltas follow at the end.
+    passed: VecDeque<Call>,
+    /// What the input already says was odd.
+    known_odd: VecDeque<String>,
 }
 
 /// Merges the deltas of one stream.
@@ -153,7 +161,13 @@ impl Accumulate {
     /// Writes what was odd about a delta.
     #[cold]
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let at = self.choice(event.choice());
+        let known = &mut self.choices[at].known_odd;
         for odd in self.odd.drain(..) {
+            if let Some(at) = known.iter().position(|message| *message == odd.message) {
+                known.remove(at);
+                continue;
+            }
             let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
             let warning = Warning { source: SOURCE, code: odd.code, message: &odd.message, raw, ..Warning::default() };
             out.write(event.choice(), &warning);
@@ -181,6 +195,13 @@ impl Accumulate {
         let bench = Bench { repair: !self.options.no_repair, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
+        if let Some(n) = choice.passed.iter().position(|c| c.id == call.id)
+            && let Some(passed) = choice.passed.remove(n)
+        {
+            (call.name, call.object, call.told) = (passed.name, passed.object, passed.told);
+            call.provider = passed.provider.or(call.provider.take());
+            return;
+        }
         if call.error.is_none() {
             judge::judge(call, bench);
         }
@@ -210,7 +231,7 @@ impl Accumulate {
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
         let length = call.text().len();
-        if call.name.is_empty() || call.told != Told::No || length <= call.partial + call.partial / 16 {
+        if choice.read || call.name.is_empty() || call.told != Told::No || length <= call.partial + call.partial / 16 {
             return;
         }
         call.partial = length;
@@ -253,6 +274,7 @@ impl Accumulate {
             self.emit(at, i, commit, out);
         }
         let choice = &mut self.choices[at];
+        choice.calls.list.extend(choice.passed.drain(..));
         if reason.is_failure() {
             for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
                 if self.options.shape.is_none() && !choice.committed {
@@ -270,11 +292,13 @@ impl Accumulate {
 
     /// `--as`: the whole response on one line.
     fn respond(&mut self, shape: Shape, reason: FinishReason, out: &mut dyn Sink) {
-        let choices: Vec<_> = self
+        let mut choices: Vec<_> = self
             .choices
             .iter()
             .map(|c| shape::Part { number: c.number, draft: &c.draft, calls: &c.calls.list })
             .collect();
+        // Clients take the first of the list, whichever choice's words came first.
+        choices.sort_by_key(|part| part.number);
         let stats = self.stats.as_deref().and_then(|s| Raw::parse(s).ok());
         out.line(&shape.response(&self.response, &self.model, &choices, reason, stats));
     }
@@ -283,9 +307,17 @@ impl Accumulate {
     fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
         let [Some(id), name] = event::payload::strings(event, ["tool_id", "tool_name"]) else { return };
-        let calls = &mut self.choices[at].calls;
-        let i = calls.find(&id).unwrap_or_else(|| calls.add_passed(&id));
-        let call = &mut calls.list[i];
+        let choice = &mut self.choices[at];
+        let call = match choice.calls.find(&id).filter(|&i| choice.calls.list[i].told != Told::No) {
+            Some(i) => &mut choice.calls.list[i],
+            None => {
+                let n = choice.passed.iter().position(|c| *c.id == *id).unwrap_or(choice.passed.len());
+                if n == choice.passed.len() {
+                    choice.passed.push_back(Call::new(id.into_owned(), false));
+                }
+                &mut choice.passed[n]
+            }
+        };
         if let Some(name) = name {
             call.name = name.into_owned();
         }
@@ -298,6 +330,9 @@ impl Accumulate {
     fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
+        if let Some(id) = event.get_str("tool_id") {
+            choice.passed.retain(|c| *c.id != *id);
+        }
         let found = match (event.get_str("tool_id"), event.get("index").and_then(Raw::i64)) {
             (Some(id), _) => choice.calls.find(&id),
             (None, Some(index)) => choice.calls.bound(index),
@@ -331,17 +366,27 @@ impl Machine for Accumulate {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
                 let provider = event.get("provider").map(Raw::text);
-                choice.draft.think(&event.get_str("text").unwrap_or_default(), provider, choice.calls.list.len());
+                let begun = choice.calls.list.len()
+                    + choice.passed.iter().filter(|c| choice.calls.find(&c.id).is_none()).count();
+                choice.draft.think(&event.get_str("text").unwrap_or_default(), provider, begun);
             }
             Kind::ToolCallDelta => {
                 self.delta(event, out);
                 pass &= self.options.keep_deltas;
             }
             Kind::ToolCall => self.passed(event),
+            Kind::ToolCallPartial => {
+                let at = self.choice(event.choice());
+                self.choices[at].read = true;
+            }
             Kind::Retract => self.retracted(event, out),
             Kind::Message if event.get("message").and_then(|m| m.get_str("role")).as_deref() == Some("assistant") => {
                 let at = self.choice(event.choice());
                 self.choices[at].committed = true;
+            }
+            Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
+                let at = self.choice(event.choice());
+                self.choices[at].known_odd.extend(event.get_str("message").map(|m| m.into_owned()));
             }
             Kind::SessionStats => self.stats = Some(event.raw().to_owned()),
             Kind::StreamEnd => {

@@ -249,9 +249,4 @@ impl Calls {
         self.by_far_index.retain(|_, holder| *holder != at);
         self.by_index.iter_mut().filter(|holder| **holder == at).for_each(|holder| *holder = FREE);
     }
-
-    /// A call that is in the input as a whole `tool_call` already.
-    pub fn add_passed(&mut self, id: &str) -> usize {
-        self.begin(Some(id), &|_| String::new())
-    }
 }

@@ -59,11 +59,11 @@ pub struct Calls {
 pub(crate) enum Meaning<'a> {
     /// A call that counts.
     Call(String),
-    /// A call of another tool than the ones asked for, or one whose name has not come yet.
+    /// A call of another tool than the ones asked for.
     OtherCall,
     /// Text that is not empty.
     Text(std::borrow::Cow<'a, str>),
-    /// Neither.
+    /// Neither, or a call of which is not known yet whether it counts.
     Nothing,
 }
 
@@ -73,11 +73,16 @@ impl Calls {
         match event.kind() {
             Kind::ToolCallDelta | Kind::ToolCall => {
                 let name = event.get_str("tool_name").unwrap_or_default();
-                // A delta that says nothing at all is no call yet.
-                let empty =
-                    event.fields().all(|(key, value)| key == "index" || matches!(value.text(), "\"\"" | "null"));
+                // A delta without an id, a name and arguments is no call, and the word null is no id.
+                let empty = event.fields().all(|(key, value)| match key.as_ref() {
+                    "tool_id" => matches!(value.text(), "\"\"" | "null" | "\"null\""),
+                    "tool_name" | "arguments" => matches!(value.text(), "\"\"" | "null"),
+                    _ => true,
+                });
                 match &self.name {
                     _ if empty => Meaning::Nothing,
+                    // Its name may still come.
+                    Some(_) if name.is_empty() => Meaning::Nothing,
                     Some(pattern) if !pattern.matches(&name) => Meaning::OtherCall,
                     _ if name.is_empty() => Meaning::Call("a tool call".to_owned()),
                     _ => Meaning::Call(format!("a call of {name}")),

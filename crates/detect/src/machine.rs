@@ -80,8 +80,8 @@ pub struct Detect {
     tally: Tally,
     choices: Vec<Choice>,
     events: u64,
-    /// Other streams may follow, since this one has a name.
-    named: bool,
+    /// Other streams may follow: this one has a name, or has ended while its input has not, or reading on costs nothing.
+    others: bool,
 }
 
 impl std::fmt::Debug for Detect {
@@ -93,7 +93,14 @@ impl std::fmt::Debug for Detect {
 impl Detect {
     /// A machine for the stream that `first` begins. `build` makes the checker of each choice, `name` is how it was asked for.
     pub fn new(name: Rc<str>, build: Rc<dyn Fn() -> Box<dyn Checker>>, tally: Tally, first: &Event<'_>) -> Self {
-        Detect { name, build, tally, choices: Vec::new(), events: 0, named: first.stream().is_some() }
+        Detect { name, build, tally, choices: Vec::new(), events: 0, others: first.stream().is_some() }
+    }
+
+    /// With `others`, streams without a name follow each other in the input: a no to this one is not yet the answer.
+    #[must_use]
+    pub fn followed(mut self, others: bool) -> Self {
+        self.others |= others;
+        self
     }
 
     /// Whether the first choice calls a tool, once that is decided; `None` also where it stayed undecided.
@@ -205,7 +212,10 @@ impl Machine for Detect {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         self.events += 1;
         match event.kind() {
-            Kind::StreamEnd => self.end(End::Stream(FinishReason::read(event)), out),
+            Kind::StreamEnd => {
+                self.end(End::Stream(FinishReason::read(event)), out);
+                self.others = true;
+            }
             // A decision that is in the input already is this checker's own, made when the stream came by here before.
             Kind::Decision if event.get_str("checker").as_deref() == Some(&*self.name) => {
                 let at = self.choice(event.choice());
@@ -262,10 +272,10 @@ impl Machine for Detect {
         self.end(End::Cut, out);
     }
 
-    /// A yes is the answer for all streams. A no is final only for the unnamed stream: a pipe of named ones may bring others.
+    /// A yes is the answer for all streams. A no settles only the unnamed stream while it runs: its upstream need not go on.
     fn settled(&self) -> bool {
         self.tally.answer() == Answer::Yes
-            || (!self.named && !self.choices.is_empty() && self.choices.iter().all(|c| c.decided == Some(false)))
+            || (!self.others && !self.choices.is_empty() && self.choices.iter().all(|c| c.decided == Some(false)))
     }
 }
 
