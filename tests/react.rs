@@ -94,6 +94,9 @@ fn mistakes_are_one_line_and_2() {
         let line = err.lines().next().unwrap_or_default();
         assert_eq!(status, 2, "{arguments}: {out}{err}");
         assert!(line.contains(": ") && !line.contains("line "), "{arguments}: {err}");
+        // Nothing has happened, so there is no log to go on with.
+        let left = fs::read_dir(&scratch.0).map_or(0, Iterator::count);
+        assert!(!err.contains("go on") && left == 0, "{arguments}: {err}");
     }
     // A question that is not on the tape: an event says so, and the log can be gone on from.
     let (status, out, err) = scratch.run(&format!("{ASK} 'Something else?'"));
