@@ -192,3 +192,20 @@ fn help_runs_and_may_be_cut_short() {
     assert!(help.contains("Examples:") && help.contains("--checker"));
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn an_interrupt_ends_it_although_its_upstream_goes_on() {
+    let mut endless = Command::new("yes").arg(TEXT).stdout(Stdio::piped()).spawn().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tc-detect"))
+        .stdin(endless.stdout.take().unwrap())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let mut block = vec![0; 1 << 16];
+    assert!(stdout.read(&mut block).unwrap() > 0, "it is at work");
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    while stdout.read(&mut block).unwrap() > 0 {}
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let _ = endless.wait(); // it ends by SIGPIPE
+}

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 /// What is read at once. Two pipes full.
 const BLOCK: usize = 128 * 1024;
@@ -14,6 +15,9 @@ const BLOCK: usize = 128 * 1024;
 const KEPT: usize = 64 * 1024;
 /// How long a signalled command waits for the rest that its upstream still writes while it ends too.
 const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+
+/// How long it goes on reading after a signal when its upstream does not end.
+const LIMIT: Duration = Duration::from_secs(1);
 
 /// What [`Input::block`] gives: bytes in the input's own buffer, valid until the next call.
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub struct Input {
     dropping: Option<usize>,
     /// Bytes of that line seen so far.
     seen: u64,
+    /// When a signal was first noticed.
+    signalled: Option<Instant>,
 }
 
 impl Input {
@@ -77,7 +83,18 @@ impl Input {
         }
         let now = todo.pop_front();
         let max_line = max_line.min(2 << 30);
-        Ok(Input { todo, now, buffer: vec![0; BLOCK], from: 0, searched: 0, to: 0, max_line, dropping: None, seen: 0 })
+        Ok(Input {
+            todo,
+            now,
+            buffer: vec![0; BLOCK],
+            from: 0,
+            searched: 0,
+            to: 0,
+            max_line,
+            dropping: None,
+            seen: 0,
+            signalled: None,
+        })
     }
 
     /// The name of the input that the last block came from.
@@ -86,7 +103,7 @@ impl Input {
     }
 
     /// The next block; `None` at the end of this input (ask [`Input::advance`] for more). `idle` is called exactly when the next
-    /// read would block: flush there. A signal ends the input once nothing has come for half a second.
+    /// read would block: flush there. A signal ends the input once nothing has come for half a second, or after a second.
     ///
     /// # Errors
     /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a wait, and whatever `idle` gives.
@@ -161,6 +178,12 @@ impl Input {
     ) -> Result<usize, Failure> {
         use rustix::io::Errno;
         let Some((source, name)) = &self.now else { return Ok(0) };
+        // What still comes from an upstream that ends too is read; one that does not end is left.
+        if signals.is_some_and(|s| s.seen().is_some())
+            && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
+        {
+            return Ok(0);
+        }
         loop {
             if !ready(source) {
                 idle()?;
