@@ -45,7 +45,7 @@ pub struct Args {
     /// Tools whose name matches never run, whatever --allow says
     #[arg(long, value_name = "GLOB", help_heading = "What may run")]
     pub deny: Vec<String>,
-    /// The least class of calls that needs a person's yes: danger (such calls are denied), or none
+    /// The least class of calls that needs a person's yes: danger (such calls are `pending`, status 3, until --approve-call), or none
     #[arg(long, value_name = "CLASS", default_value = "danger", value_parser = approve, help_heading = "What may run")]
     pub approve: Approve,
     /// Run the call with this id although it needs approval, or was started before and its result is not known

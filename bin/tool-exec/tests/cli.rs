@@ -155,17 +155,44 @@ fn lines_that_are_no_events_go_on_inside_warnings() {
 fn what_may_run() {
     let tools = [say(), tool("rm", &["echo", "removed"], json!({"class": "danger"}))];
     let input = turn(&[("a", "say", json!({"text": "x"})), ("b", "rm", json!({}))]);
-    for (args, say, rm) in [
-        (&[][..], "success", "denied"),
-        (&["--approve", "none", "--sandbox", "none"], "success", "success"),
-        (&["--approve-call", "b"], "success", "success"),
-        (&["--approve", "none", "--deny", "r*", "--deny", "x"], "success", "denied"),
-        (&["--approve", "none", "--allow", "rm"], "denied", "success"),
-        (&["--allow", "*", "--deny", "*"], "denied", "denied"),
+    for (args, say, rm, status) in [
+        (&[][..], "success", "pending", 3),
+        (&["--approve", "none", "--sandbox", "none"], "success", "success", 0),
+        (&["--approve-call", "b"], "success", "success", 0),
+        (&["--approve", "none", "--deny", "r*", "--deny", "x"], "success", "denied", 0),
+        (&["--approve", "none", "--allow", "rm"], "denied", "success", 0),
+        (&["--allow", "*", "--deny", "*"], "denied", "denied", 0),
     ] {
         let out = run(&tools, &input, args);
-        assert_eq!((out.outcome("a").0, out.outcome("b").0, out.status), (say, rm, 0), "{args:?}");
+        assert_eq!((out.outcome("a").0, out.outcome("b").0, out.status), (say, rm, status), "{args:?}");
     }
+}
+
+#[test]
+fn a_call_that_waited_for_approval_runs_when_it_comes() {
+    let tools = [say(), tool("rm", &["echo", "removed"], json!({"class": "danger"}))];
+    let input = turn(&[("a", "say", json!({"text": "x"})), ("b", "rm", json!({}))]);
+    let waits = run(&tools, &input, &[]);
+    assert_eq!(
+        (waits.status, waits.of("message").len()),
+        (3, 2),
+        "the call that waits has no message yet: {}",
+        waits.text
+    );
+    let dir = Dir::new();
+    let log = dir.path("log.ndjson");
+    std::fs::write(&log, &waits.text).unwrap();
+    let log = log.to_str().unwrap();
+    let still = run(&tools, "", &["--resume", log]);
+    assert_eq!((still.status, still.of("tool_use").len()), (3, 0), "{}", still.text);
+    let goes_on = run(&tools, "", &["--resume", log, "--approve-call", "b"]);
+    assert_eq!(
+        (goes_on.status, goes_on.of("tool_use").len(), goes_on.of("message").len()),
+        (0, 1, 1),
+        "{}",
+        goes_on.text
+    );
+    assert!(goes_on.result("b")["output"].as_str().unwrap().contains("removed"));
 }
 
 #[test]

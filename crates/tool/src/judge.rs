@@ -79,11 +79,11 @@ impl Judge {
         let argv = exec.command.fill(arguments).map_err(|e| invalid(tool, &e))?;
         if exec.class == Class::Danger && !self.rules.danger && !self.rules.approved.contains(call.id.as_ref()) {
             let why = format!(
-                "The call was not run: {name:?} is of class danger and needs a person's approval, which was not given. \
-                 Go on without it, or ask the user to allow it (tool-exec --approve none, or --approve-call {:?}).",
+                "{name:?} is of class danger, so the call waits for a person's approval: continue with --resume LOG --approve-call {:?}, \
+                 or allow all such calls with --approve none.",
                 call.id
             );
-            return Err(Answer::new(Status::Denied, why));
+            return Err(Answer::new(Status::Pending, why));
         }
         Ok(Ready { tool: Rc::clone(tool), class: exec.class, argv })
     }
@@ -196,7 +196,7 @@ mod tests {
         let rules = Rules { allow: globs(&["we*"]), danger: true, ..Rules::default() };
         assert_eq!(look(rules, "remove", path).unwrap_err().status, Status::Denied);
         let refused = look(Rules::default(), "remove", path).unwrap_err();
-        assert!(refused.status == Status::Denied && refused.output.contains("--approve none"));
+        assert!(refused.status == Status::Pending && refused.output.contains("--approve-call"));
         let rules = Rules { approved: ["i".to_owned()].into(), ..Rules::default() };
         assert!(look(rules, "remove", path).is_ok());
     }

@@ -279,9 +279,16 @@ fn a_turn_has_only_so_many_calls() {
 }
 
 #[test]
-fn a_danger_call_is_denied_without_approval_and_a_final_result_ends_the_turn() {
+fn a_danger_call_waits_for_approval() {
     let mut r = run();
-    assert_eq!(r.feed(&[&message(&[("a", "rm"), ("b", "last")])]).said(), "=a:denied >a +b");
+    assert_eq!(r.feed(&[&message(&[("a", "rm"), ("b", "last")])]).said(), "=a:pending +b");
+    assert_eq!(r.plan.tally().pending, 1);
+}
+
+#[test]
+fn a_final_result_ends_the_turn() {
+    let mut r = run();
+    assert_eq!(r.feed(&[&message(&[("b", "last")])]).said(), "+b");
     // Whether a result is final is said by the runner, which knows the tool.
     let (_, key) = r.keys.remove(0);
     r.plan.done(key, Answer { return_directly: true, ..Answer::new(Status::Success, "x") });
