@@ -430,27 +430,6 @@ impl Payload for StreamEnd<'_> {
     }
 }
 
-/// An event whose fields are JSON already: for tools that make many fields of their own.
-#[derive(Clone, Debug)]
-pub struct Fields<'a> {
-    /// Its `type`.
-    pub kind: Kind,
-    /// Name and value, the value as JSON on one line.
-    pub fields: Vec<(&'a str, Cow<'a, str>)>,
-}
-
-impl Payload for Fields<'_> {
-    fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    fn fields(&self, o: &mut Object<'_>) {
-        for (key, json) in &self.fields {
-            o.raw(key, json);
-        }
-    }
-}
-
 /// A reader that wants several string fields of an event that is not on the hot path.
 pub fn strings<'a, const N: usize>(event: &Event<'a>, keys: [&str; N]) -> [Option<Cow<'a, str>>; N] {
     keys.map(|key| event.get(key).and_then(Raw::str))
