@@ -1,11 +1,10 @@
 //! The machine of `tc-accumulate`.
 
 use crate::call::{Call, Told};
-use crate::id;
 use crate::judge::{self, Bench};
 use crate::message::{Committed, Draft};
 use crate::payload::{Commit, Partial, ToolCall};
-use crate::route::{Calls, Delta, Odd};
+use crate::route::{Calls, Delta, Odd, Origin};
 use crate::shape::{self, Shape};
 use event::payload::{FinishReason, Retract, Warning};
 use event::{Event, Field, Kind, Machine, Raw, Sink};
@@ -135,12 +134,10 @@ impl Accumulate {
         }
         let number = event.choice();
         let at = self.choice(number);
-        let tools = self.tools.as_deref();
-        let response = &self.response;
-        let known = |name: &str| tools.is_some_and(|t| t.knows(name));
+        let origin = Origin { response: &self.response, choice: number, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
-        let went = choice.calls.take(&delta, &known, &|position| id::made(response, number, position), &mut self.odd);
+        let went = choice.calls.take(&delta, origin, &mut self.odd);
         if !self.odd.is_empty() {
             self.warn(event, out);
         }

@@ -6,6 +6,7 @@
 use crate::call::{Call, Fed, Named};
 use crate::id;
 use event::Raw;
+use json::Tools;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -27,6 +28,22 @@ pub(crate) struct Odd {
     pub message: String,
 }
 
+/// What routing knows of the stream besides its deltas.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Origin<'a> {
+    /// The response's id, and the choice: ids of calls that come without one are made from them.
+    pub response: &'a str,
+    pub choice: u32,
+    /// The tools that a name may be one of, where they are known.
+    pub tools: Option<&'a Tools>,
+}
+
+impl Origin<'_> {
+    fn knows(self, name: &str) -> bool {
+        self.tools.is_some_and(|tools| tools.knows(name))
+    }
+}
+
 /// Labels up to this one are kept in a plain table.
 const TABLE: i64 = 1 << 16;
 const FREE: u32 = u32::MAX;
@@ -44,16 +61,10 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Takes a delta. Gives the position of the call it went to, unless it said nothing.
-    pub fn take(
-        &mut self,
-        delta: &Delta<'_>,
-        known: &dyn Fn(&str) -> bool,
-        make_id: &dyn Fn(usize) -> String,
-        odd: &mut Vec<Odd>,
-    ) -> Option<usize> {
-        let at = self.route(delta, known, make_id, odd)?;
+    pub fn take(&mut self, delta: &Delta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
+        let at = self.route(delta, origin, odd)?;
         if let Some(name) = &delta.name
-            && self.list[at].take_name(name, known) == Named::Other
+            && self.list[at].take_name(name, |n| origin.knows(n)) == Named::Other
         {
             odd.push(Odd {
                 code: "name_changed",
@@ -69,9 +80,9 @@ impl Calls {
                     message: format!("call {at} had ended when more arguments came: they begin another call"),
                 });
                 let name = self.list[at].name.clone();
-                at = self.begin(None, make_id);
+                at = self.begin(None, origin);
                 self.bind(delta.index, at);
-                self.list[at].take_name(&name, known);
+                self.list[at].take_name(&name, |n| origin.knows(n));
                 fed = self.list[at].take_text(&text);
             }
         }
@@ -83,13 +94,7 @@ impl Calls {
         Some(at)
     }
 
-    fn route(
-        &mut self,
-        delta: &Delta<'_>,
-        known: &dyn Fn(&str) -> bool,
-        make_id: &dyn Fn(usize) -> String,
-        odd: &mut Vec<Odd>,
-    ) -> Option<usize> {
+    fn route(&mut self, delta: &Delta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
         let name = delta.name.as_deref().filter(|n| !n.is_empty());
         let bound = delta.index.and_then(|i| self.bound(i));
         if let Some(id) = delta.id.as_deref().filter(|id| !id::is_none(id)) {
@@ -102,7 +107,7 @@ impl Calls {
                         code: "id_twice",
                         message: format!("call {at} had ended when its id {id} came with another name"),
                     });
-                    let second = self.begin_bound(delta.index, None, make_id);
+                    let second = self.begin_bound(delta.index, None, origin);
                     self.by_id.insert(id.into(), second as u32);
                     return Some(second);
                 }
@@ -130,7 +135,7 @@ impl Calls {
                     }
                     at
                 }
-                _ => self.begin_bound(delta.index, Some(id), make_id),
+                _ => self.begin_bound(delta.index, Some(id), origin),
             });
         }
         if let Some(at) = bound {
@@ -139,9 +144,10 @@ impl Calls {
             // after the arguments is that of the call that has none yet.
             let call = &self.list[at];
             let other = name.is_some_and(|n| {
-                !call.name.is_empty() && (call.is_over() || (call.is_blank() && !n.starts_with(&call.name) && known(n)))
+                !call.name.is_empty()
+                    && (call.is_over() || (call.is_blank() && !n.starts_with(&call.name) && origin.knows(n)))
             });
-            return Some(if other { self.begin_bound(delta.index, None, make_id) } else { at });
+            return Some(if other { self.begin_bound(delta.index, None, origin) } else { at });
         }
         match name {
             // 4. No id, an unknown index, no name: the latest open call, or else the latest (which has ended).
@@ -157,7 +163,7 @@ impl Calls {
                         Some(at)
                     }
                     None if delta.arguments.is_none() => None,
-                    None => Some(self.begin_bound(delta.index, None, make_id)),
+                    None => Some(self.begin_bound(delta.index, None, origin)),
                 }
             }
             // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name, or has
@@ -172,7 +178,7 @@ impl Calls {
                     return Some(at);
                 }
                 self.infer(delta, odd);
-                Some(self.begin_bound(delta.index, None, make_id))
+                Some(self.begin_bound(delta.index, None, origin))
             }
         }
     }
@@ -187,20 +193,20 @@ impl Calls {
         }
     }
 
-    fn begin_bound(&mut self, index: Option<i64>, id: Option<&str>, make_id: &dyn Fn(usize) -> String) -> usize {
-        let at = self.begin(id, make_id);
+    fn begin_bound(&mut self, index: Option<i64>, id: Option<&str>, origin: Origin<'_>) -> usize {
+        let at = self.begin(id, origin);
         self.bind(index, at);
         at
     }
 
-    fn begin(&mut self, id: Option<&str>, make_id: &dyn Fn(usize) -> String) -> usize {
+    fn begin(&mut self, id: Option<&str>, origin: Origin<'_>) -> usize {
         let at = self.list.len();
         if let Some(before) = self.latest {
             self.list[before].followed = true;
         }
         let call = match id {
             Some(id) => Call::new(id.to_owned(), false),
-            None => Call::new(make_id(at), true),
+            None => Call::new(id::made(origin.response, origin.choice, at), true),
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);

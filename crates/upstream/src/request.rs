@@ -18,7 +18,7 @@ pub(crate) use tools::{Tool, ToolChoice};
 
 use crate::api::KeyRule;
 use crate::{Api, Conversation};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::Digest as _;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
@@ -74,6 +74,23 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// JSON on one line.
     pub body: String,
+}
+
+impl RequestOptions {
+    /// The messages of a chat body so far: the system prompt as a message, if there is one.
+    fn opening(&self, talk: &Conversation) -> Vec<Value> {
+        let mut messages = Vec::with_capacity(talk.messages.len() + 1);
+        messages.extend(self.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+        messages
+    }
+
+    /// A chat body with its model and messages, which every API of that family begins with.
+    fn chat(&self, messages: Vec<Value>) -> Map<String, Value> {
+        let mut body = Map::new();
+        body.insert("model".into(), self.model.as_str().into());
+        body.insert("messages".into(), messages.into());
+        body
+    }
 }
 
 impl Request {

@@ -3,32 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use event::{Payload, Raw, Sink, payload};
+use event::{Collect, Raw};
 use toolpipe_upstream::{Api, End, Stream, StreamOptions};
-
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl Sink for Lines {
-    fn pass(&mut self) {}
-
-    fn line(&mut self, json: &str) {
-        self.0.push(json.to_owned());
-    }
-
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        let mut out = Vec::new();
-        payload::line(&mut out, payload, None, choice, None);
-        self.0.push(String::from_utf8(out).unwrap());
-    }
-}
 
 /// The events of a body, without `stream_start`.
 fn events(api: Api, body: &str) -> Vec<String> {
-    let mut out = Lines::default();
+    let mut out = Collect::default();
     let mut stream = Stream::new(api, StreamOptions::default());
     stream.whole(body.as_bytes(), &mut out);
-    out.0.split_off(1)
+    out.lines.split_off(1)
 }
 
 /// The events of deltas of choice 0 and a finish reason, without `stream_start` and `stream_end`.
@@ -59,13 +42,13 @@ fn what_a_stream_says_of_itself() {
         fallback: true,
         ..StreamOptions::default()
     };
-    let mut out = Lines::default();
+    let mut out = Collect::default();
     let mut stream = Stream::new(Api::OpenaiChat, options);
     stream.push(
         b": wait\n\ndata: {\"id\":\"r1\",\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"}}]}\n\n",
         &mut out,
     );
-    assert!(!stream.has_started() && out.0.is_empty());
+    assert!(!stream.has_started() && out.lines.is_empty());
     stream.push(
         b"data: {\"id\":\"r1\",\"choices\":[{\"delta\":{\"content\":\"a\"}}],\"usage\":{\"prompt_tokens\":3}}\n\n",
         &mut out,
@@ -76,7 +59,7 @@ fn what_a_stream_says_of_itself() {
     assert!(stream.is_done() && !stream.failed());
     stream.finish(End::Reset("too late to matter".into()), &mut out);
     assert_eq!(
-        out.0,
+        out.lines,
         [
             r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"asked","id":"r1","tools_mode":"native","tools":[],"attempt":2,"fallback":"sync"}"#,
             r#"{"type":"content_delta","text":"a"}"#,
@@ -227,14 +210,14 @@ fn the_body_of_an_http_error_is_told_and_says_whether_to_try_again() {
             "false",
         ),
     ] {
-        let mut out = Lines::default();
+        let mut out = Collect::default();
         let mut stream = Stream::new(Api::OpenaiChat, StreamOptions::default());
         stream.error_body(status, body.as_bytes(), &mut out);
-        let error = Raw::parse(&out.0[1]).unwrap();
+        let error = Raw::parse(&out.lines[1]).unwrap();
         assert_eq!(error.get_str("message").unwrap(), message);
         assert_eq!(error.get("retryable").unwrap().text(), retryable);
         assert_eq!(error.get_str("code").unwrap(), format!("http_{status}"));
-        assert_eq!(out.0[2], r#"{"type":"stream_end","finish_reason":"error"}"#);
+        assert_eq!(out.lines[2], r#"{"type":"stream_end","finish_reason":"error"}"#);
         assert!(stream.is_done() && stream.failed());
     }
 }
@@ -288,8 +271,8 @@ fn a_response_without_an_id_is_named_by_when_it_was_made() {
         ),
         (Api::OpenaiChat, "data: {\"created\":7,\"choices\":[{\"text\":\"a\"}]}\n\n", "7"),
     ] {
-        let mut out = Lines::default();
+        let mut out = Collect::default();
         Stream::new(api, StreamOptions::default()).whole(body.as_bytes(), &mut out);
-        assert_eq!(field(&out.0[0], "id"), id, "{body}");
+        assert_eq!(field(&out.lines[0], "id"), id, "{body}");
     }
 }

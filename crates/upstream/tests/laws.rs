@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use event::{Kind, Payload, Raw, Sink, payload};
+use event::{Collect, Kind, Raw};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -31,32 +31,15 @@ static FIXTURES: LazyLock<Vec<Fixture>> = LazyLock::new(|| {
     all
 });
 
-#[derive(Default)]
-struct Lines(Vec<String>);
-
-impl Sink for Lines {
-    fn pass(&mut self) {}
-
-    fn line(&mut self, json: &str) {
-        self.0.push(json.to_owned());
-    }
-
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        let mut out = Vec::new();
-        payload::line(&mut out, payload, None, choice, None);
-        self.0.push(String::from_utf8(out).unwrap());
-    }
-}
-
 fn read<'a>(api: Api, pieces: impl IntoIterator<Item = &'a [u8]>, end: End) -> Vec<String> {
-    let mut out = Lines::default();
+    let mut out = Collect::default();
     let mut stream = Stream::new(api, StreamOptions::default());
     for piece in pieces {
         stream.push(piece, &mut out);
     }
     stream.finish(end, &mut out);
     assert!(stream.is_done() && stream.has_started());
-    out.0
+    out.lines
 }
 
 fn kinds(lines: &[String]) -> Vec<Kind> {

@@ -9,12 +9,9 @@ const API: &str = "cohere";
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    let mut messages: Vec<Value> = Vec::with_capacity(talk.messages.len() + 1);
-    messages.extend(options.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+    let mut messages = options.opening(talk);
     messages.extend(talk.messages.iter().map(message));
-    let mut body = Map::new();
-    body.insert("model".into(), options.model.as_str().into());
-    body.insert("messages".into(), messages.into());
+    let mut body = options.chat(messages);
     let mut tools = options.tool_list()?;
     let choice = options.choice();
     if let Some(ToolChoice::Name(name)) = choice {

@@ -12,8 +12,7 @@ const API: &str = "mistral";
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
     let mut ids = Ids::default();
-    let mut messages: Vec<Value> = Vec::with_capacity(talk.messages.len() + 1);
-    messages.extend(options.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+    let mut messages = options.opening(talk);
     let mut before = "";
     for m in &talk.messages {
         if before == "tool" && m.role() == "user" {
@@ -23,9 +22,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         before = m.role();
         messages.push(message(m, &mut ids));
     }
-    let mut body = Map::new();
-    body.insert("model".into(), options.model.as_str().into());
-    body.insert("messages".into(), messages.into());
+    let mut body = options.chat(messages);
     let tools = options.tool_list()?;
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(Tool::openai).collect());

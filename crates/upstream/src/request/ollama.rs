@@ -10,16 +10,13 @@ const API: &str = "ollama";
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
-    let mut messages: Vec<Value> = Vec::with_capacity(talk.messages.len() + 1);
-    messages.extend(options.system.as_ref().map(|text| json!({"role": "system", "content": text})));
+    let mut messages = options.opening(talk);
     for (at, m) in talk.messages.iter().enumerate() {
         let name = called(&talk.messages[..at], m.tool_call_id());
         let message = message(m, name).map_err(|why| RequestError::Message { position: at + 1, why })?;
         messages.push(message);
     }
-    let mut body = Map::new();
-    body.insert("model".into(), options.model.as_str().into());
-    body.insert("messages".into(), messages.into());
+    let mut body = options.chat(messages);
     let mut tools = options.tool_list()?;
     // There is no tool_choice: what must not be called is not offered, and nothing can be enforced.
     match options.choice() {
