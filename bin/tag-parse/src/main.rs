@@ -1,0 +1,2 @@
+//! `tag-parse`: text tags as tool-call events.
+fn main() {}

@@ -1,0 +1,109 @@
+//! What an engine says while it reads: the calls it finds, in order, kept until they may be written.
+
+use json::Tools;
+
+/// What an engine made of the text it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It took this many bytes and needs more. Less than all only where the rest may be the beginning of a marker or of a word:
+    /// it is given again, with more after it.
+    More(usize),
+    /// What it reads ended after this many bytes.
+    Done(usize),
+    /// It is not what it looked like, and why, as the end of a sentence.
+    Fail(&'static str),
+}
+
+/// What every engine may know of the request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Context<'a> {
+    /// The tools of the request, where they are known.
+    pub tools: Option<&'a Tools>,
+    /// A call counts only if its tool is known to be one.
+    pub strict: bool,
+}
+
+impl Context<'_> {
+    /// Whether a call of this name may be one.
+    pub fn accepts(&self, name: &str) -> bool {
+        match self.tools {
+            Some(tools) => tools.knows(name),
+            None => !self.strict && is_name(name),
+        }
+    }
+}
+
+/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, and no digit or sign first.
+pub(crate) fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
+    name.len() <= 128 && name.chars().all(plain) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// One thing that an engine said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// A call begins: its name ends here in [`Calls::text`].
+    Name(usize),
+    /// Its id ends here.
+    Id(usize),
+    /// A piece of its arguments ends here.
+    Arguments(usize),
+    /// The call is whole.
+    Done,
+    /// What is wrong with a call that can be read all the same, for a warning.
+    Note(&'static str),
+}
+
+/// The calls that an engine found and that were not written yet. One buffer, reused.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// In order; each text runs from the end of the one before.
+    pub ops: Vec<Op>,
+    /// The texts of all of them.
+    pub text: String,
+}
+
+impl Calls {
+    /// A call begins.
+    pub fn begin(&mut self, name: &str, id: Option<&str>) {
+        self.text.push_str(name);
+        self.ops.push(Op::Name(self.text.len()));
+        if let Some(id) = id {
+            self.text.push_str(id);
+            self.ops.push(Op::Id(self.text.len()));
+        }
+    }
+
+    /// The next piece of its arguments, which together are the text of a JSON object.
+    pub fn arguments(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            self.text.push_str(piece);
+            self.wrote();
+        }
+    }
+
+    /// Whatever was appended to [`Calls::text`] since the last operation is the next piece of the arguments.
+    pub fn wrote(&mut self) {
+        let end = self.text.len();
+        match self.ops.last_mut() {
+            Some(Op::Arguments(last)) => *last = end,
+            _ => self.ops.push(Op::Arguments(end)),
+        }
+    }
+
+    /// The call is whole.
+    pub fn done(&mut self) {
+        self.ops.push(Op::Done);
+    }
+
+    /// Something to warn of.
+    pub fn note(&mut self, what: &'static str) {
+        self.ops.push(Op::Note(what));
+    }
+
+    /// Everything was written.
+    pub fn clear(&mut self) {
+        self.ops.clear();
+        self.text.clear();
+    }
+}
