@@ -1,4 +1,7 @@
-//! What a dialect is.
+//! What a dialect is: the columns of the table in `table.rs`. A call is described once, as the parts it is written in; the
+//! engines read by this description, and prompts and examples are written by it.
+
+use crate::table;
 
 /// How one family of models writes its tool calls, and how it is told to.
 #[derive(Debug)]
@@ -9,21 +12,182 @@ pub struct Dialect {
     pub aliases: &'static [&'static str],
     /// The models that write it.
     pub models: &'static str,
+    /// How a call may be written. The first form is the one that is prompted; the others are what models also do.
+    pub(crate) forms: &'static [Form],
+    /// What stands around calls and answers.
+    pub(crate) framing: &'static Framing,
+    /// How tools and results are told to the model.
+    pub(crate) prompt: &'static crate::prompt::Prompt,
 }
 
 /// The dialect of prompts that name none.
 pub const DEFAULT: &str = "tool-name-tag";
 
-static ALL: &[Dialect] = &[Dialect { name: DEFAULT, aliases: &[], models: "any model that follows instructions" }];
-
 impl Dialect {
     /// The dialect of this name or alias.
     pub fn named(name: &str) -> Option<&'static Dialect> {
-        ALL.iter().find(|d| d.name == name || d.aliases.contains(&name))
+        Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
     }
 
-    /// The whole table.
+    /// The whole table, in the order of the names.
     pub fn all() -> &'static [Dialect] {
-        ALL
+        table::ALL
     }
+}
+
+/// One way to write calls.
+#[derive(Debug)]
+pub(crate) struct Form {
+    /// The markers round all calls of a region.
+    pub section: Option<Section>,
+    /// The parts of one call. The first is a [`Part::Mark`], unless the form stands in a section that cannot be left out or is
+    /// bound to a [`Scope`] that says where it begins.
+    pub call: &'static [Part],
+    /// Where it may begin.
+    pub scope: Scope,
+    /// What must be known of a tool for its name to count.
+    pub needs: Needs,
+}
+
+/// Markers round several calls.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// Spellings of the opening marker; the first is written.
+    pub open: &'static [&'static str],
+    /// Spellings of the closing marker; the first is written. A section that lacks it ends with its last call.
+    pub close: &'static [&'static str],
+    /// Calls are found without the markers too.
+    pub optional: bool,
+    /// White space that is written inside the markers.
+    pub inside: &'static str,
+    /// What is written between two calls; white space and these are read there.
+    pub between: &'static str,
+}
+
+/// Where a form may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Anywhere in the answer, outside code and quotations.
+    Anywhere,
+    /// At the beginning of a line.
+    Line,
+    /// Before any other text of the message.
+    Message,
+}
+
+/// When a call counts, by what is known of the tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Needs {
+    /// Where tools are known, the name must be one of them.
+    Listed,
+    /// Tools must be known and the name one of them, since the form is found in ordinary text too. JSON needs its arguments' key.
+    Known,
+}
+
+/// A part of a call.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// A marker, in one of these spellings; the first is written.
+    Mark(&'static [&'static str]),
+    /// A marker that may be missing; it is written if `write`.
+    Maybe { marks: &'static [&'static str], write: bool },
+    /// White space; this much is written, and any is read, none too.
+    Space(&'static str),
+    /// The tool's name, up to one of these markers (which the next part reads), without the white space round it.
+    Name { until: &'static [&'static str], header: Header },
+    /// The call's id, likewise.
+    Id { until: &'static [&'static str] },
+    /// A start tag whose attributes name the tool.
+    Tag(&'static StartTag),
+    /// The arguments as a JSON object, or nothing before the next marker.
+    Arguments,
+    /// JSON that holds names and arguments: an object, several, or an array of them.
+    Calls(&'static Keys),
+    /// The argument as free text up to one of these markers or the end, or a JSON object: see [`FreeText`].
+    Free(&'static FreeText),
+}
+
+/// What the text that names a tool looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// The name alone.
+    Name,
+    /// `functions.NAME:COUNTER`, which is the call's id too (Kimi K2).
+    Counted,
+}
+
+/// A start tag such as `<invoke name="f">`: [`StartTag::open`] is its marker, then attributes, then [`StartTag::end`].
+#[derive(Debug)]
+pub(crate) struct StartTag {
+    /// Spellings of its beginning up to the attributes, such as `<invoke`; the first is written.
+    pub open: &'static [&'static str],
+    /// Its end, such as `>`.
+    pub end: &'static str,
+    /// The attribute that names the tool.
+    pub name: &'static str,
+    /// Other attributes as they are written, with a space before; `{n}` is the number of the call from 1.
+    pub rest: &'static str,
+}
+
+/// The members of a call that is written as JSON.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    /// Keys of the tool's name; the first is written.
+    pub name: &'static [&'static str],
+    /// Keys of the arguments; the first is written.
+    pub arguments: &'static [&'static str],
+    /// Keys of the id; the first is written if `write_id`.
+    pub id: &'static [&'static str],
+    /// Whether the id is written.
+    pub write_id: bool,
+    /// How they are written; all are read, `Single` only where it is said here.
+    pub shape: Shape,
+}
+
+/// How JSON calls stand together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// One object a call.
+    Object,
+    /// An array of objects, for all calls.
+    Array,
+    /// An array of objects with one member each: `{NAME: ARGUMENTS}`.
+    Single,
+    /// An array of objects as Python writes them.
+    Python,
+}
+
+/// The argument as free text.
+#[derive(Debug)]
+pub(crate) struct FreeText {
+    /// What ends it; the text's end does too, unless the text was cut.
+    pub until: &'static [&'static str],
+}
+
+/// What stands around calls and answers.
+#[derive(Debug)]
+pub(crate) struct Framing {
+    /// Markers of reasoning: opening, closing. The first pair is the usual one.
+    pub reasoning: &'static [(&'static str, &'static str)],
+    /// Whether the prompt may have opened the reasoning already.
+    pub prefilled: Prefilled,
+    /// A call's opening marker ends reasoning that was not closed.
+    pub call_ends_reasoning: bool,
+    /// Tokens that mean nothing to a reader: roles, ends of turns, frames of the answer.
+    pub dropped: &'static [&'static str],
+    /// The same, at the beginning of the message only.
+    pub dropped_first: &'static [&'static str],
+    /// The answer comes in messages with headers that name a channel or a recipient (Harmony, Muse).
+    pub messages: bool,
+}
+
+/// Whether the prompt ends inside reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Prefilled {
+    /// Never.
+    No,
+    /// With some models or settings.
+    Perhaps,
+    /// As a rule.
+    Usually,
 }

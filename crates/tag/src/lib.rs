@@ -6,6 +6,7 @@
 mod calls;
 mod dialect;
 mod prompt;
+mod table;
 
 pub use dialect::Dialect;
 pub use prompt::{Call, Choice, Output};

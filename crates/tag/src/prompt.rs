@@ -1,6 +1,11 @@
 //! How a dialect is written: the tools and the instruction in the system prompt, a call, and a tool's result.
 
 use crate::Dialect;
+
+/// How tools and results are told to the models of a dialect.
+#[derive(Debug)]
+pub(crate) struct Prompt {}
+
 use serde_json::Value;
 
 /// A call of an earlier turn.
