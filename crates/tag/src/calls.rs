@@ -31,6 +31,24 @@ impl Context<'_> {
             None => !self.strict && is_name(name),
         }
     }
+
+    /// The tool that a model means by this name: some put the namespace `functions` before it.
+    pub fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
+        let short = name.strip_prefix("functions.");
+        match self.tools {
+            Some(_) if self.accepts(name) => Some(name),
+            _ => Some(short.unwrap_or(name)).filter(|name| self.accepts(name)),
+        }
+    }
+
+    /// Whether more bytes can make a name of this beginning.
+    pub fn may_become(&self, start: &str) -> bool {
+        let start = start.strip_prefix("functions.").unwrap_or(start);
+        match self.tools {
+            Some(tools) => "functions.".starts_with(start) || tools.names().any(|name| name.starts_with(start)),
+            None => !self.strict && (start.is_empty() || is_name(start)),
+        }
+    }
 }
 
 /// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, and no digit or sign first.
@@ -72,6 +90,12 @@ impl Calls {
             self.text.push_str(id);
             self.ops.push(Op::Id(self.text.len()));
         }
+    }
+
+    /// Its id, when that comes after the name.
+    pub fn id(&mut self, id: &str) {
+        self.text.push_str(id);
+        self.ops.push(Op::Id(self.text.len()));
     }
 
     /// The next piece of its arguments, which together are the text of a JSON object.
