@@ -40,9 +40,11 @@ impl Dialect {
 pub(crate) struct Form {
     /// The markers round all calls of a region.
     pub section: Option<Section>,
-    /// The parts of one call. The first is a [`Part::Mark`], unless the form stands in a section that cannot be left out or is
-    /// bound to a [`Scope`] that says where it begins.
+    /// The parts of one call. The first is a [`Part::Mark`] or a [`Part::Tag`], unless the form stands in a section that cannot
+    /// be left out or is bound to a [`Scope`] that says where it begins.
     pub call: &'static [Part],
+    /// What is written between two calls that stand in no section; white space and this are read there.
+    pub between: &'static str,
     /// Where it may begin.
     pub scope: Scope,
     /// What must be known of a tool for its name to count.
@@ -93,6 +95,8 @@ pub(crate) enum Part {
     Maybe { marks: &'static [&'static str], write: bool },
     /// White space; this much is written, and any is read, none too.
     Space(&'static str),
+    /// A number that may be missing, and white space round it, as in `Action 1:`. Nothing is written.
+    Count,
     /// The tool's name, up to one of these markers (which the next part reads), without the white space round it.
     Name { until: &'static [&'static str], header: Header },
     /// The call's id, likewise.
