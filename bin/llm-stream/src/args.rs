@@ -80,9 +80,12 @@ pub struct Request {
     /// How the model learns of the tools
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsMode::Native)]
     pub tools_mode: ToolsMode,
-    /// The dialect of tag mode
+    /// The form in which the tools stand in the prompt and the model writes its calls (default tool-name-tag; 'tag-parse --list-dialects' shows all)
     #[arg(long, value_name = "NAME")]
     pub dialect: Option<String>,
+    /// The end of the prompt that the model's text continues, such as $'<think>\n', for servers whose template opens the reasoning: stream_start says so
+    #[arg(long, value_name = "TEXT")]
+    pub prefill: Option<String>,
     /// Ask for the whole answer at once; the events are the same
     #[arg(long)]
     pub no_stream: bool,

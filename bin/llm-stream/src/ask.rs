@@ -42,7 +42,7 @@ pub fn ask(args: &Args) -> Result<Status> {
         if args.request.dry_run {
             return turn.show(args, &mut out);
         }
-        let request = turn.request(args, false)?;
+        let request = turn.request(args, turn.way)?;
         if !recorder.as_ref().is_some_and(|r| r.knows(turn.model(), &request)) {
             key?;
         }

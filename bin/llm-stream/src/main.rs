@@ -14,6 +14,7 @@ mod replay;
 mod retry;
 mod session;
 mod source;
+mod tools;
 mod turn;
 
 use args::Args;

@@ -1,11 +1,12 @@
 //! Recorded bodies and tapes as streams, one after the other.
 
-use crate::args::{Args, Speed};
+use crate::args::{Args, Speed, ToolsMode};
 use crate::faults::Faults;
 use crate::interrupt::{Watch, runtime};
 use crate::out::{Clock, Out};
 use crate::pour::{Limits, Poured, pour};
 use crate::source::{FileBody, Read, Recorded, Source};
+use crate::tools;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::Path;
@@ -23,12 +24,20 @@ pub fn replay(args: &Args) -> Result<Status> {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
+    let (typed, dialect) = (&args.request, tools::dialect(&args.request)?);
+    let mut said = StreamOptions { prefill: typed.prefill.clone(), ..StreamOptions::default() };
+    if typed.tools_mode == ToolsMode::Tag {
+        said.tools_mode = Some("tag".to_owned());
+        said.dialect = Some(dialect.name.to_owned());
+        said.tools = tools::tools(typed)?;
+    }
     let runtime = runtime()?;
     runtime.block_on(async {
         let mut replay = Replay {
             api: args.request.api,
             speed: args.replay.speed,
             faults: args.replay.faults(),
+            said,
             watch: Watch::new()?,
             out: Out::new(args.common.no_time),
             status: Status::Done,
@@ -58,6 +67,8 @@ struct Replay {
     api: Option<Api>,
     speed: Speed,
     faults: Faults,
+    /// What `stream_start` says whatever was recorded.
+    said: StreamOptions,
     watch: Watch,
     out: Out,
     status: Status,
@@ -95,7 +106,7 @@ impl Replay {
         } else {
             Source::File(body)
         };
-        self.pour(source, Stream::new(api, StreamOptions::default()), &name).await
+        self.pour(source, Stream::new(api, self.said.clone()), &name).await
     }
 
     /// One exchange of a tape.
@@ -104,9 +115,12 @@ impl Replay {
             bail!("line {} of the tape: the API \"{}\" is unknown, name it with --api", exchange.line, exchange.api);
         };
         let model = Some(exchange.model.clone()).filter(|m| !m.is_empty());
-        let tools = tools(&exchange.request.body);
-        let tools_mode = Some(if tools.is_some() { "native" } else { "none" }.to_owned());
-        let mut stream = Stream::new(api, StreamOptions { model, tools, tools_mode, ..StreamOptions::default() });
+        let mut options = StreamOptions { model, ..self.said.clone() };
+        if options.tools_mode.is_none() {
+            options.tools = asked(&exchange.request.body);
+            options.tools_mode = Some(if options.tools.is_some() { "native" } else { "none" }.to_owned());
+        }
+        let mut stream = Stream::new(api, options);
         let (reads, end) = timed(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
@@ -141,7 +155,7 @@ impl Replay {
 }
 
 /// The tools of a recorded request in OpenAI's shape, as JSON on one line; `None` if it has none.
-fn tools(body: &Value) -> Option<String> {
+fn asked(body: &Value) -> Option<String> {
     let declared = |tool: &Value| tool.get("functionDeclarations").and_then(Value::as_array).cloned();
     let mut tools: Vec<Value> = body
         .get("tools")?

@@ -52,21 +52,21 @@ impl Session<'_> {
     /// Failures of standard output, a request that cannot be made.
     pub async fn run(mut self) -> Result<Option<i32>> {
         let deadline = self.args.connection.timeout.map(|time| Instant::now() + time);
-        let (mut attempt, mut whole) = (1, false);
+        let (mut attempt, mut way) = (1, self.turn.way);
         loop {
-            let request = self.turn.request(self.args, whole)?;
-            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(&request, attempt, whole));
+            let request = self.turn.request(self.args, way)?;
+            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(&request, attempt, way));
             let stats = stream.stats();
             stats.retries = Some(u64::from(attempt - 1)).filter(|n| *n > 0);
-            stats.fallbacks = whole.then_some(1);
+            stats.fallbacks = way.whole.then_some(1);
             let trouble = match self.attempt(&request, &mut stream, deadline).await? {
                 Attempt::Ended => return Ok(None),
                 Attempt::Signal(signal) => return Ok(Some(signal)),
                 Attempt::Trouble(trouble) => trouble,
             };
-            let may_fall_back = self.args.connection.fallback == Fallback::Sync && self.turn.streams() && !whole;
+            let may_fall_back = self.args.connection.fallback == Fallback::Sync && self.turn.streams() && !way.whole;
             if may_fall_back && trouble.refuses_streaming() {
-                whole = true;
+                way.whole = true;
                 continue;
             }
             let wait = trouble.wait(attempt).filter(|_| attempt <= self.args.connection.retries);

@@ -3,11 +3,13 @@
 use crate::args::{Args, ToolsMode};
 use crate::key;
 use crate::out::Out;
-use anyhow::{Context, Result, anyhow, bail};
+use crate::tools;
+use anyhow::{Result, anyhow, bail};
 use reqwest::Url;
 use std::env;
 use std::io::IsTerminal;
 use stdio::Status;
+use tag::Dialect;
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
 
 /// One turn, ready to be asked.
@@ -18,6 +20,18 @@ pub struct Turn {
     talk: Conversation,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
+    prefill: Option<String>,
+    /// How it is asked first.
+    pub way: Way,
+}
+
+/// How a request is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Way {
+    /// The answer is asked for at once, not as a stream.
+    pub whole: bool,
+    /// The tools stand in the prompt, in this dialect.
+    pub dialect: Option<&'static Dialect>,
 }
 
 impl Turn {
@@ -27,9 +41,7 @@ impl Turn {
     /// One line that names the option and the remedy.
     pub fn new(args: &Args, recorded: Option<(Api, String)>) -> Result<Turn> {
         let typed = &args.request;
-        if typed.tools_mode != ToolsMode::Native || typed.dialect.is_some() {
-            bail!("this version gives tools to the model in the request only: leave out --tools-mode and --dialect");
-        }
+        let dialect = tools::dialect(typed)?;
         let (api, model) = recorded.unzip();
         let api = match (typed.api, env::var("LLM_API")) {
             (Some(api), _) => api,
@@ -40,15 +52,7 @@ impl Turn {
         };
         let model = typed.model.clone().or_else(|| env::var("LLM_MODEL").ok()).or(model).filter(|m| !m.is_empty());
         let Some(model) = model else { bail!("no model: name one with --model, or export LLM_MODEL") };
-        let tools = match &typed.tools {
-            Some(path) => {
-                let text = std::fs::read_to_string(path);
-                let text = text.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
-                let tools = tool::Tools::read(&text).with_context(|| path.display().to_string())?;
-                Some(tools.list(|_| true))
-            }
-            None => None,
-        };
+        let tools = tools::tools(typed)?;
         let options = RequestOptions {
             model,
             base_url: typed
@@ -61,11 +65,13 @@ impl Turn {
             system: typed.system.clone(),
             tools: tools.as_deref().map(serde_json::from_str).transpose()?,
             tool_choice: typed.tool_choice.clone(),
+            dialect: None,
             params: typed.params.clone(),
             headers: typed.headers.clone(),
             stream: !typed.no_stream,
         };
-        Ok(Turn { api, options, talk: Conversation::default(), tools })
+        let way = Way { whole: false, dialect: (typed.tools_mode == ToolsMode::Tag).then_some(dialect) };
+        Ok(Turn { api, options, talk: Conversation::default(), tools, prefill: typed.prefill.clone(), way })
     }
 
     /// Takes the key, which only a request that is really sent needs.
@@ -114,7 +120,7 @@ impl Turn {
     /// # Errors
     /// See [`Turn::request`]; failures of standard output.
     pub fn show(&self, args: &Args, out: &mut Out) -> Result<Status> {
-        let mut body = self.request(args, false)?.body;
+        let mut body = self.request(args, self.way)?.body;
         if std::io::stdout().is_terminal() {
             body = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(&body)?)?;
         }
@@ -127,27 +133,36 @@ impl Turn {
         self.options.stream
     }
 
-    /// The request; `whole` asks for the answer at once.
+    /// The request.
     ///
     /// # Errors
     /// When the conversation is empty or cannot be put into the API's shape, or the key would be sent unprotected.
-    pub fn request(&self, args: &Args, whole: bool) -> Result<Request> {
-        let options = RequestOptions { stream: self.options.stream && !whole, ..self.options.clone() };
+    pub fn request(&self, args: &Args, way: Way) -> Result<Request> {
+        let stream = self.options.stream && !way.whole;
+        let options = RequestOptions { stream, dialect: way.dialect, ..self.options.clone() };
         let request = request(self.api, &self.talk, &options)?;
         key::check(args, &request)?;
         Ok(request)
     }
 
     /// What `stream_start` says of this turn.
-    pub fn stream_options(&self, request: &Request, attempt: u32, fallback: bool) -> StreamOptions {
+    pub fn stream_options(&self, request: &Request, attempt: u32, way: Way) -> StreamOptions {
+        // Where nothing enforces that no tool is called, what looks like a call must stay text.
+        let dialect = way.dialect.filter(|_| self.options.tool_choice.as_deref() != Some("none"));
+        let tools_mode = match (way.dialect, &self.tools) {
+            (Some(_), _) if dialect.is_some() => "tag",
+            (None, Some(_)) => "native",
+            _ => "none",
+        };
         StreamOptions {
             tools: self.tools.clone(),
-            tools_mode: Some(if self.tools.is_some() { "native" } else { "none" }.to_owned()),
+            tools_mode: Some(tools_mode.to_owned()),
+            dialect: dialect.map(|d| d.name.to_owned()),
+            prefill: self.prefill.clone(),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
-            fallback,
+            fallback: way.whole,
             id: Some(request.name()),
-            ..StreamOptions::default()
         }
     }
 }

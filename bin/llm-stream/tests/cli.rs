@@ -6,28 +6,6 @@ mod scripted;
 
 use scripted::*;
 use serde_json::json;
-use std::path::PathBuf;
-
-/// A file of a test's own, which goes with the test.
-struct File(PathBuf);
-
-impl File {
-    fn new(name: &str, content: impl AsRef<[u8]>) -> File {
-        let path = std::env::temp_dir().join(format!("llm-stream-{}-{name}", std::process::id()));
-        std::fs::write(&path, content).unwrap();
-        File(path)
-    }
-
-    fn path(&self) -> &str {
-        self.0.to_str().unwrap()
-    }
-}
-
-impl Drop for File {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.0);
-    }
-}
 
 const LOG: &str = concat!(
     "{\"type\":\"message\",\"message\":{\"role\":\"system\",\"content\":\"Be brief.\"}}\n",
@@ -145,7 +123,9 @@ fn a_mistake_is_one_line_with_the_remedy() {
         ),
         (&["--model", "m", "hi"], "export OPENAI_API_KEY"),
         (&["--model", "m", "--tools", "/not/there", "hi"], "/not/there: No such file"),
-        (&["--model", "m", "--tools-mode", "tag", "hi"], "leave out --tools-mode"),
+        (&["--model", "m", "--tools-mode", "tag", "--dialect", "nonsense", "hi"], "tag-parse --list-dialects"),
+        (&["--model", "m", "--dialect", "tool-name-tag", "hi"], "--tools-mode tag"),
+        (&["--tools-mode", "tag", "--dialect", "nonsense", "--replay", "/"], "tag-parse --list-dialects"),
         (&["--model", "m", "--base-url", "http://127.0.0.1:1"], "give a PROMPT"),
         (&["--model", "m", "--param", "x", "hi"], "KEY=JSON"),
         (&["--model", "m", "--retries", "many", "hi"], "--retries"),
@@ -176,6 +156,9 @@ fn help_names_every_option_of_the_design() {
         "--system",
         "--tools",
         "--tool-choice",
+        "--tools-mode",
+        "--dialect",
+        "--prefill",
         "--no-stream",
         "--replay",
         "--speed",

@@ -1,6 +1,9 @@
 //! What a log holds: the messages of a conversation.
 
 mod gate;
+mod tagged;
+
+pub(crate) use tagged::{NATIVE, tagged};
 
 use event::Raw;
 use serde_json::{Map, Value};

@@ -13,10 +13,12 @@ mod prompt;
 mod sample;
 mod tools;
 
+pub(crate) use prompt::is_system;
 pub use tools::openai_tools;
 pub(crate) use tools::{Tool, ToolChoice};
 
 use crate::api::KeyRule;
+use crate::conversation::{NATIVE, tagged};
 use crate::{Api, Conversation};
 use serde_json::{Map, Value, json};
 use sha2::Digest as _;
@@ -39,6 +41,8 @@ pub struct RequestOptions {
     pub tools: Option<Value>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
+    /// Tag mode: tools and calls are text in this dialect, and no member of the body speaks of them.
+    pub dialect: Option<&'static tag::Dialect>,
     /// Members of the body, which go in last and take the place of what is there.
     pub params: Vec<(String, Value)>,
     /// Headers of the user's, which take the place of those of the same name.
@@ -56,6 +60,7 @@ impl Default for RequestOptions {
             system: None,
             tools: None,
             tool_choice: None,
+            dialect: None,
             params: Vec::new(),
             headers: Vec::new(),
             stream: true,
@@ -131,9 +136,18 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if talk.messages.is_empty() && options.system.is_none() {
         return Err(RequestError::Empty);
     }
-    let mut body = (row.body)(&talk.gated(), options)?;
+    let mut body = match options.dialect {
+        Some(dialect) => {
+            let (talk, options) = tagged(talk.gated(), options, dialect)?;
+            (row.body)(&talk, &options)?
+        }
+        None => (row.body)(&talk.gated(), options)?,
+    };
     for (key, value) in &options.params {
         body.insert(key.clone(), value.clone());
+    }
+    if options.dialect.is_some() {
+        body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
     let url = url(options.base_url.as_deref().unwrap_or(row.base_url), &(row.path)(options));
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];

@@ -4,6 +4,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -237,6 +238,27 @@ impl Ran {
     pub fn refusal(&self) -> &str {
         assert_eq!((self.status, self.stdout.as_str(), self.stderr.lines().count()), (2, "", 1), "{self:?}");
         &self.stderr
+    }
+}
+
+/// A file of a test's own, which goes with the test.
+pub struct File(pub PathBuf);
+
+impl File {
+    pub fn new(name: &str, content: impl AsRef<[u8]>) -> File {
+        let path = std::env::temp_dir().join(format!("llm-stream-{}-{name}", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        File(path)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

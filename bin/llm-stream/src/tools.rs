@@ -1,0 +1,40 @@
+//! The tools that were named on the command line, and how the model learns of them.
+
+use crate::args::{Request, ToolsMode};
+use anyhow::{Context, Result, anyhow, bail};
+use tag::Dialect;
+
+/// The dialect of prompts that name none: any model that follows instructions can write it.
+const DEFAULT: &str = "tool-name-tag";
+
+/// The tools of `--tools` in OpenAI's shape, as JSON on one line.
+///
+/// # Errors
+/// One line that names the file and what is wrong with it.
+pub fn tools(typed: &Request) -> Result<Option<String>> {
+    let Some(path) = &typed.tools else { return Ok(None) };
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
+    let tools = tool::Tools::read(&text).with_context(|| path.display().to_string())?;
+    Ok(Some(tools.list(|_| true)))
+}
+
+/// The dialect in which the tools are told where they are told in the prompt.
+///
+/// # Errors
+/// An unknown name, or one that native mode has no use for.
+pub fn dialect(typed: &Request) -> Result<&'static Dialect> {
+    let name = typed.dialect.as_deref().unwrap_or(DEFAULT);
+    if typed.dialect.is_some() && typed.tools_mode == ToolsMode::Native {
+        bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
+    }
+    named(name).map_err(|why| anyhow!("--dialect: {why}"))
+}
+
+/// The dialect of this name.
+///
+/// # Errors
+/// Says where the names are to be seen.
+pub fn named(name: &str) -> Result<&'static Dialect> {
+    Dialect::named(name).ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
+}
