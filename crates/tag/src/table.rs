@@ -1,68 +1,124 @@
-//! The table of dialects.
+//! The table of dialects: a row each, in the order of their names.
 
-use crate::dialect::{Dialect, Form, Framing, Header, Keys, Needs, Part, Prefilled, Scope, Section, Shape, StartTag};
-use crate::prompt::Prompt;
+mod around;
+mod header;
+mod json;
+mod keys;
+mod prompts;
+mod text;
+
+use crate::dialect::{Dialect, Form, Needs, Scope};
 
 pub(crate) static ALL: &[Dialect] = &[
-    Dialect {
-        name: "hermes",
-        aliases: &["qwen", "qwen2.5", "qwen3"],
-        models: "Hermes 2 and 3, Qwen 2.5, Qwen 3, QwQ, and many others",
-        forms: &[Form {
-            section: None,
-            call: &[
-                Part::Mark(&["<tool_call>"]),
-                Part::Space("\n"),
-                Part::Calls(&OBJECT),
-                Part::Space("\n"),
-                Part::Maybe { marks: &["</tool_call>"], write: true },
-            ],
-            between: "\n",
-            scope: Scope::Anywhere,
-            needs: Needs::Listed,
-        }],
-        framing: &THINK,
-        prompt: &Prompt {},
-    },
-    Dialect {
-        name: "tool-name-tag",
-        aliases: &[],
-        models: "any model that follows instructions",
-        forms: &[Form {
-            section: None,
-            call: &[
-                Part::Tag(&StartTag { open: &["<tool"], end: ">", name: "name", rest: "" }),
-                Part::Space(""),
-                Part::Arguments,
-                Part::Space(""),
-                Part::Mark(&["</tool>"]),
-            ],
-            between: "\n",
-            scope: Scope::Anywhere,
-            needs: Needs::Listed,
-        }],
-        framing: &PLAIN,
-        prompt: &Prompt {},
-    },
+    json::APERTUS,
+    json::APRIEL,
+    json::COHERE_COMMAND,
+    json::COHERE_R_PLUS,
+    header::DEEPSEEK_R1,
+    header::DEEPSEEK_V3,
+    header::DEEPSEEK_V31,
+    json::ERNIE45,
+    text::FENCED_JSON,
+    json::FIREFUNCTION,
+    header::FUNCTIONARY_V31,
+    header::FUNCTIONARY_V32,
+    header::GIGACHAT3,
+    json::GRANITE_20B_FC,
+    json::GRANITE3,
+    json::GRANITE4,
+    header::HARMONY,
+    json::HERMES,
+    json::HUNYUAN_A13B,
+    json::INKLING,
+    json::INTERNLM2,
+    json::JAMBA,
+    header::KIMI_K2,
+    text::LANGCHAIN_XML,
+    json::LLAMA3_JSON,
+    json::LMSTUDIO,
+    json::LONGCAT,
+    header::MISTRAL_V11,
+    header::MISTRAL_V13,
+    json::MISTRAL_V3,
+    json::NEMOTRON,
+    json::PHI4_MINI,
+    header::PLAMO3,
+    text::QWEN_AGENT,
+    text::REACT,
+    json::SARASHINA,
+    header::TOOL_NAME_TAG,
+    json::XLAM,
 ];
 
-static OBJECT: Keys =
-    Keys { name: &["name"], arguments: &["arguments", "parameters"], id: &["id"], write_id: false, shape: Shape::Object };
+/// What most forms have in common; the call is always their own.
+const ANYWHERE: Form = Form { section: None, call: &[], between: "\n", scope: Scope::Anywhere, needs: Needs::Listed };
 
-static THINK: Framing = Framing {
-    reasoning: &[("<think>", "</think>")],
-    prefilled: Prefilled::Perhaps,
-    call_ends_reasoning: false,
-    dropped: &[],
-    dropped_first: &[],
-    messages: false,
-};
+/// What bare forms have in common: nothing marks them, so they begin the message and name a known tool.
+const MESSAGE: Form = Form { scope: Scope::Message, needs: Needs::Known, ..ANYWHERE };
 
-static PLAIN: Framing = Framing {
-    reasoning: &[("<think>", "</think>")],
-    prefilled: Prefilled::No,
-    call_ends_reasoning: false,
-    dropped: &[],
-    dropped_first: &[],
-    messages: false,
-};
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Part;
+    use std::collections::HashSet;
+
+    const REQUIRED: &str = "anthropic-xml apertus apriel cohere-command cohere-r-plus deepseek-r1 deepseek-v3 deepseek-v31 \
+        deepseek-v32 deepseek-v4 deepseek-v41 fenced-json firefunction-v2 functionary-v3.1 functionary-v3.2 gemma4 gigachat3 \
+        glm45 glm47 granite3 granite4 harmony hermes kimi-k2 kimi-k3 langchain-xml lfm2 ling3 llama3-json llama4-pythonic \
+        lmstudio minicpm5-xml minimax-m2 minimax-m3 mistral-v11-args mistral-v13-compact mistral-v3-json-array muse-atem \
+        nemotron-toolcall pythonic qwen3-coder-xml react seed-oss spark25 step3p5-xml tool-name-tag \
+        functiongemma granite-20b-fc hunyuan-a13b hunyuan-v3 hunyuan-v4 inkling internlm2 jamba k2-horizon longcat mimo-xml \
+        olmo3-pythonic phi4-mini plamo3 poolside-v1 sarashina step3 xlam ernie45 tool-code qwen-agent anthropic-2024 dots";
+
+    #[test]
+    fn every_name_stands_once() {
+        let mut seen = HashSet::new();
+        for dialect in ALL {
+            for name in std::iter::once(&dialect.name).chain(dialect.aliases) {
+                assert!(seen.insert(*name), "{name} stands twice");
+                assert!(Dialect::named(name).is_some_and(|d| d.name == dialect.name));
+            }
+        }
+    }
+
+    #[test]
+    fn the_rows_are_in_the_order_of_their_names() {
+        let names: Vec<_> = ALL.iter().map(|d| d.name).collect();
+        assert!(names.is_sorted(), "{names:?}");
+    }
+
+    #[test]
+    fn every_required_dialect_is_there() {
+        let missing: Vec<_> = REQUIRED.split_whitespace().filter(|n| !ALL.iter().any(|d| d.name == *n)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        assert!(Dialect::named(crate::dialect::DEFAULT).is_some());
+    }
+
+    #[test]
+    fn forms_that_stand_anywhere_begin_with_a_marker() {
+        for dialect in ALL {
+            for form in dialect.forms {
+                let marked = matches!(form.call.first(), Some(Part::Mark(_) | Part::Tag(_)));
+                let section = form.section.as_ref();
+                assert!(
+                    marked || form.scope == Scope::Message || section.is_some_and(|s| !s.optional),
+                    "{}: {:?}",
+                    dialect.name,
+                    form.call
+                );
+                assert!(
+                    section.is_none_or(|s| !s.optional || marked),
+                    "{}: an optional section needs markers",
+                    dialect.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn only_messages_do_without_forms() {
+        for dialect in ALL {
+            assert!(dialect.framing.messages || !dialect.forms.is_empty(), "{}", dialect.name);
+        }
+    }
+}

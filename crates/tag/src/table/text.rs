@@ -1,0 +1,138 @@
+//! Calls in fences, in lines of prose, and in tags round plain text.
+
+use super::{ANYWHERE, around, header::LINE, keys, prompts};
+use crate::dialect::{Dialect, Form, FreeText, Header, Needs, Part, Scope, StartTag};
+
+pub(super) const FENCED_JSON: Dialect = Dialect {
+    name: "fenced-json",
+    aliases: &["json-fence", "fenced", "markdown"],
+    models: "any model that follows instructions",
+    forms: &[
+        JSON_FENCE,
+        Form {
+            call: &[
+                Part::Mark(&["```tool_call", "```tool", "```xml"]),
+                Part::Space("\n"),
+                Part::Mark(&["<tool_call>"]),
+                Part::Space("\n"),
+                Part::Calls(&keys::OBJECT),
+                Part::Space("\n"),
+                Part::Maybe { marks: &["</tool_call>"], write: true },
+                Part::Space("\n"),
+                Part::Maybe { marks: &["```"], write: true },
+            ],
+            ..FENCE
+        },
+        Form {
+            call: &[
+                Part::Mark(&["```tool_call", "```tool", "```xml"]),
+                Part::Space("\n"),
+                Part::Tag(&StartTag { open: &["<tool"], end: ">", name: "name", rest: "" }),
+                Part::Space(""),
+                Part::Arguments,
+                Part::Space(""),
+                Part::Maybe { marks: &["</tool>"], write: true },
+                Part::Space("\n"),
+                Part::Maybe { marks: &["```"], write: true },
+            ],
+            ..FENCE
+        },
+    ],
+    framing: &around::THINK,
+    prompt: &prompts::FENCE,
+};
+
+pub(super) const LANGCHAIN_XML: Dialect = Dialect {
+    name: "langchain-xml",
+    aliases: &["langchain", "xml-agent"],
+    models: "any model that LangChain's XML agent prompts",
+    forms: &[Form {
+        call: &[
+            Part::Mark(&["<tool>"]),
+            Part::Name { until: &["</tool>"], header: Header::Name },
+            Part::Mark(&["</tool>"]),
+            Part::Space(""),
+            Part::Mark(&["<tool_input>"]),
+            Part::Free(&FreeText { until: &["</tool_input>"] }),
+            Part::Maybe { marks: &["</tool_input>"], write: true },
+        ],
+        ..ANYWHERE
+    }],
+    framing: &around::LANGCHAIN,
+    prompt: &prompts::LANGCHAIN,
+};
+
+pub(super) const REACT: Dialect = Dialect {
+    name: "react",
+    aliases: &["langchain-react", "mrkl"],
+    models: "any model that a ReAct agent prompts",
+    forms: &[
+        Form {
+            call: &[
+                Part::Mark(&["Action"]),
+                Part::Count,
+                Part::Mark(&[":"]),
+                Part::Space(" "),
+                Part::Name { until: LINE, header: Header::Name },
+                Part::Space("\n"),
+                Part::Mark(&["Action Input"]),
+                Part::Count,
+                Part::Mark(&[":"]),
+                Part::Space(" "),
+                Part::Free(&FreeText {
+                    until: &["\nObservation", "\nAction", "\nThought", "\nFinal Answer", "\nQuestion:"],
+                }),
+            ],
+            scope: Scope::Line,
+            needs: Needs::Known,
+            ..ANYWHERE
+        },
+        QWEN_AGENT_LINES,
+    ],
+    framing: &around::THINK,
+    prompt: &prompts::OBSERVATION,
+};
+
+pub(super) const QWEN_AGENT: Dialect = Dialect {
+    name: "qwen-agent",
+    aliases: &["qwen-fncall"],
+    models: "Qwen 1.5 and 2, and any model that Qwen-Agent prompts",
+    forms: &[QWEN_AGENT_LINES],
+    framing: &around::QWEN_AGENT,
+    prompt: &prompts::QWEN_AGENT,
+};
+
+/// A fence round JSON.
+pub(super) const JSON_FENCE: Form = Form {
+    call: &[
+        Part::Mark(&["```json", "```tool_call", "```tool"]),
+        Part::Space("\n"),
+        Part::Calls(&keys::OBJECT),
+        Part::Space("\n"),
+        Part::Maybe { marks: &["```"], write: true },
+    ],
+    ..FENCE
+};
+
+/// What fences have in common.
+const FENCE: Form = Form { scope: Scope::Line, needs: Needs::Known, ..ANYWHERE };
+
+const QWEN_AGENT_LINES: Form = Form {
+    call: &[
+        Part::Mark(&["✿FUNCTION✿"]),
+        Part::Space(""),
+        Part::Mark(&[":"]),
+        Part::Space(" "),
+        Part::Name { until: LINE, header: Header::Name },
+        Part::Space("\n"),
+        Part::Mark(&["✿ARGS✿"]),
+        Part::Space(""),
+        Part::Mark(&[":"]),
+        Part::Space(" "),
+        Part::Free(&FreeText { until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"] }),
+        Part::Space(""),
+        Part::Maybe { marks: &["✿RESULT✿:", "✿RESULT✿"], write: false },
+    ],
+    scope: Scope::Line,
+    ..ANYWHERE
+};
