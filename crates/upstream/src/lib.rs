@@ -5,18 +5,22 @@
 //! opens no connection, has no clock, and merges no tool calls.
 
 mod api;
+mod capability;
 mod conversation;
 mod decoder;
 mod failure;
 mod framing;
 mod recognise;
+mod refusal;
 mod request;
 mod stream;
 pub mod tape;
 mod turn;
 
 pub use api::Api;
+pub use capability::{Question, capability_key, plain_url, questions};
 pub use conversation::{Block, Call, Conversation, Message, Problem};
 pub use recognise::recognise;
+pub use refusal::refuses_tools;
 pub use request::{Request, RequestError, RequestOptions, openai_tools, request};
 pub use stream::{End, Stream, StreamOptions};

@@ -17,7 +17,7 @@ pub(crate) use prompt::is_system;
 pub use tools::openai_tools;
 pub(crate) use tools::{Tool, ToolChoice};
 
-use crate::api::KeyRule;
+use crate::api::{KeyRule, Row};
 use crate::conversation::{NATIVE, tagged};
 use crate::{Api, Conversation};
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl Default for RequestOptions {
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// `POST`.
+    /// `POST`, or `GET` for a [`crate::Question`].
     pub method: &'static str,
     /// Absolute, with its query.
     pub url: String,
@@ -150,6 +150,11 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
     let url = url(options.base_url.as_deref().unwrap_or(row.base_url), &(row.path)(options));
+    Ok(Request { method: "POST", url, headers: headers(row, options), body: Value::Object(body).to_string() })
+}
+
+/// The headers of every request to this API, with the key's among them.
+pub(crate) fn headers(row: &Row, options: &RequestOptions) -> Vec<(String, String)> {
     let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     headers.extend(row.headers.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
     if let Some(key) = &options.key {
@@ -164,12 +169,12 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         headers.retain(|(k, _)| *k != name);
         headers.push((name, value.clone()));
     }
-    Ok(Request { method: "POST", url, headers, body: Value::Object(body).to_string() })
+    headers
 }
 
 /// Joins them. A segment that the base ends with and the path begins with stands once (`…/v1` and `/v1/messages`); a base that
 /// holds the whole path already is kept; the query of the base (Azure's `api-version`) goes behind the path.
-fn url(base: &str, path: &str) -> String {
+pub(crate) fn url(base: &str, path: &str) -> String {
     let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
     let (path, own) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     let base = base.trim_end_matches('/');

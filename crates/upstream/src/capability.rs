@@ -1,0 +1,226 @@
+//! Whether a model knows native calls, as its server tells: what to ask which server, and how to read the answers.
+//!
+//! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with `features.tool_calls` or, as
+//! Mistral's, `capabilities.function_calling`; Ollama's `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
+//! llama.cpp's `GET /props` (`chat_template_caps`, `chat_template`).
+
+use crate::Api;
+use crate::request::{Request, RequestOptions, headers, url};
+use event::Raw;
+use serde_json::json;
+use sha2::Digest as _;
+
+/// One thing to ask a server. Any failure to answer it means nothing.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// What to send.
+    pub request: Request,
+    model: String,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The list that every server of OpenAI's API has; some say more in it.
+    Models,
+    /// llama.cpp
+    Props,
+    /// LM Studio
+    Studio,
+    /// Ollama
+    Show,
+}
+
+/// What to ask, in order, until something answers. `local` says that the server is on this machine or in its network, so that it may
+/// be one that people run themselves. Nothing at a provider's own address, where its models are known to call natively.
+pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
+    let row = api.row();
+    let base = options.base_url.as_deref().unwrap_or(row.base_url);
+    let bare = base.split('?').next().unwrap_or(base);
+    let whole = url(bare, &(row.path)(options));
+    let own = host(base) == host(row.base_url);
+    let question = |kind, method, url: String, body: String| Question {
+        request: Request { method, url, headers: headers(row, options), body },
+        model: options.model.clone(),
+        kind,
+    };
+    let get = |kind, url: String| question(kind, "GET", url, String::new());
+    let show = |root: &str| {
+        question(Kind::Show, "POST", format!("{root}/api/show"), json!({"model": options.model}).to_string())
+    };
+    let versioned = ["/chat/completions", "/responses", "/messages"].iter().find_map(|tail| whole.strip_suffix(tail));
+    match (api, versioned) {
+        (Api::Ollama, _) => vec![show(whole.strip_suffix("/api/chat").unwrap_or(&whole))],
+        (_, Some(versioned)) if !own => {
+            let mut questions = vec![get(Kind::Models, format!("{versioned}/models"))];
+            if local {
+                let root = ["/api/v0", "/v1"].iter().find_map(|v| versioned.strip_suffix(v)).unwrap_or(versioned);
+                questions.push(get(Kind::Props, format!("{root}/props")));
+                questions.push(get(Kind::Studio, format!("{root}/api/v0/models")));
+                questions.push(show(root));
+            }
+            questions
+        }
+        _ => vec![],
+    }
+}
+
+impl Question {
+    /// Whether the model calls natively, and what says so; `None` if this answer (the body of a success) does not tell.
+    pub fn answer(&self, body: &str) -> Option<(bool, String)> {
+        let body = Raw::parse(body).ok()?;
+        let (native, what) = match self.kind {
+            Kind::Models => listed(self.entry(body)?)?,
+            Kind::Props => template(body)?,
+            Kind::Studio => (has(self.entry(body)?.get("capabilities")?, "tool_use")?, "capabilities"),
+            Kind::Show => (has(body.get("capabilities")?, "tools")?, "capabilities"),
+        };
+        Some((native, format!("{what} of {}", self.request.url)))
+    }
+
+    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may stand there without its suffix.
+    fn entry<'a>(&self, body: Raw<'a>) -> Option<Raw<'a>> {
+        let list = if body.is_array() { body } else { body.get("data")? };
+        let named = |name: &str| list.items().find(|entry| entry.get_str("id").is_some_and(|id| id == name));
+        named(&self.model).or_else(|| named(self.model.rsplit_once(':')?.0))
+    }
+}
+
+/// What a list of models says of one.
+fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
+    let parameters =
+        entry.get("supported_parameters").and_then(|list| Some((has(list, "tools")?, "supported_parameters")));
+    let feature = || Some((entry.at(&["features", "tool_calls"])?.bool()?, "features.tool_calls"));
+    let mistral = || Some((entry.at(&["capabilities", "function_calling"])?.bool()?, "capabilities.function_calling"));
+    parameters.or_else(feature).or_else(mistral)
+}
+
+/// What llama.cpp says of the model's template. A template that knows no tools takes them, and leaves them out.
+fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
+    let caps = |key: &str| props.at(&["chat_template_caps", key])?.bool();
+    let caps = caps("supports_tools").or_else(|| caps("supports_tool_calls"));
+    let known = caps.map(|native| (native, "chat_template_caps"));
+    known.or_else(|| {
+        let templates = ["chat_template", "chat_template_tool_use"].map(|key| props.get_str(key));
+        let mut there = templates.iter().flatten().filter(|t| !t.is_empty()).peekable();
+        there.peek()?;
+        Some((there.any(|template| template.contains("tools")), "chat_template"))
+    })
+}
+
+/// Whether a list of strings has this one; `None` if it is no list.
+fn has(list: Raw<'_>, word: &str) -> Option<bool> {
+    list.is_array().then(|| list.items().any(|item| item.str().is_some_and(|s| s == word)))
+}
+
+fn host(url: &str) -> Option<&str> {
+    let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
+    authority.rsplit('@').next()
+}
+
+/// A name for what is known of a model at a server: the SHA-256 of all three, in hexadecimal digits. What may be a credential in the
+/// address does not count.
+pub fn capability_key(api: Api, base_url: &str, model: &str) -> String {
+    let what = json!([plain_url(base_url), api.name(), model]).to_string();
+    sha2::Sha256::digest(what.as_bytes()).iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// An address without what may be a credential: the user and the query.
+pub fn plain_url(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
+    match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_once('/').map_or((rest, None), |(a, p)| (a, Some(p)));
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            path.map_or_else(|| format!("{scheme}://{host}"), |path| format!("{scheme}://{host}/{path}"))
+        }
+        None => bare.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(api: Api, base: Option<&str>, model: &str) -> Vec<Question> {
+        let options = RequestOptions {
+            model: model.to_owned(),
+            base_url: base.map(str::to_owned),
+            key: Some("k".to_owned()),
+            ..RequestOptions::default()
+        };
+        questions(api, &options, base.is_some_and(|b| b.starts_with("http:")))
+    }
+
+    #[test]
+    fn only_servers_that_may_answer_are_asked() {
+        let of = |api, base| asked(api, base, "m").into_iter().map(|q| q.request.url).collect::<Vec<_>>();
+        assert!(Api::ALL.into_iter().filter(|api| *api != Api::Ollama).all(|api| of(api, None).is_empty()));
+        assert!(of(Api::OpenaiChat, Some("https://api.openai.com/v1")).is_empty());
+        assert!(of(Api::Gemini, Some("http://h:1")).is_empty());
+        assert_eq!(of(Api::OpenaiChat, Some("https://openrouter.ai/api/v1")), ["https://openrouter.ai/api/v1/models"]);
+        assert_eq!(of(Api::Ollama, None), ["http://localhost:11434/api/show"]);
+        assert_eq!(of(Api::Ollama, Some("https://h/api?key=x")), ["https://h/api/show"]);
+        let all = ["http://h:1/v1/models", "http://h:1/props", "http://h:1/api/v0/models", "http://h:1/api/show"];
+        for (api, base) in [
+            (Api::OpenaiChat, "http://h:1/v1"),
+            (Api::OpenaiChat, "http://h:1/v1/chat/completions"),
+            (Api::OpenaiResponses, "http://h:1/v1/"),
+            (Api::Anthropic, "http://h:1"),
+        ] {
+            assert_eq!(of(api, Some(base)), all, "{base}");
+        }
+        let show = &asked(Api::Ollama, None, "a:b")[0].request;
+        assert_eq!((show.method, show.body.as_str()), ("POST", r#"{"model":"a:b"}"#));
+        assert!(show.headers.contains(&("authorization".to_owned(), "Bearer k".to_owned())));
+    }
+
+    #[test]
+    fn answers_are_read_in_the_shape_of_their_server() {
+        let all = asked(Api::OpenaiChat, Some("http://h/v1"), "a/m:free");
+        for (at, body, want) in [
+            (0, r#"{"data":[{"id":"x"},{"id":"a/m:free","supported_parameters":["max_tokens","tools"]}]}"#, Some(true)),
+            (0, r#"{"data":[{"id":"a/m","supported_parameters":["max_tokens","tool_choice"]}]}"#, Some(false)),
+            (0, r#"{"data":[{"id":"a/m:free","features":{"tool_calls":false}}]}"#, Some(false)),
+            (0, r#"{"data":[{"id":"a/m:free","capabilities":{"function_calling":true}}]}"#, Some(true)),
+            (0, r#"{"object":"list","data":[{"id":"a/m:free","object":"model"}]}"#, None),
+            (0, r#"{"data":[{"id":"other","supported_parameters":["tools"]}]}"#, None),
+            (0, "<html>", None),
+            (
+                1,
+                r#"{"chat_template":"{% if tools %}","chat_template_caps":{"supports_tools":false,"supports_tool_calls":true}}"#,
+                Some(false),
+            ),
+            (1, r#"{"chat_template":"x","chat_template_caps":{"supports_tool_calls":true}}"#, Some(true)),
+            (1, r#"{"chat_template":"{%- if tools %}…","chat_template_caps":{}}"#, Some(true)),
+            (1, r#"{"chat_template":"{{ messages }}"}"#, Some(false)),
+            (1, r#"{"chat_template":"{{ messages }}","chat_template_tool_use":"{{ tools }}"}"#, Some(true)),
+            (1, r#"{"chat_template":""}"#, None),
+            (1, r#"{"error":"Unexpected endpoint or method."}"#, None),
+            (
+                2,
+                r#"{"object":"list","data":[{"id":"a/m:free","type":"llm","state":"loaded","capabilities":["tool_use"]}]}"#,
+                Some(true),
+            ),
+            (2, r#"{"data":[{"id":"a/m:free","type":"vlm","capabilities":["vision"]}]}"#, Some(false)),
+            (2, r#"{"data":[{"id":"a/m:free","type":"llm"}]}"#, None),
+            (3, r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#, Some(true)),
+            (3, r#"{"capabilities":["completion"]}"#, Some(false)),
+            (3, r#"{"template":"old"}"#, None),
+        ] {
+            let answer = all[at].answer(body);
+            assert_eq!(answer.as_ref().map(|(native, _)| *native), want, "{body}");
+            assert!(answer.is_none_or(|(_, what)| what.ends_with(&all[at].request.url)));
+        }
+    }
+
+    #[test]
+    fn what_is_known_is_filed_under_the_address_without_a_credential() {
+        let key = |url: &str| capability_key(Api::OpenaiChat, url, "m");
+        assert_eq!(key("http://h/v1"), key("http://me:secret@h/v1/?key=secret"));
+        assert_ne!(key("http://h/v1"), key("http://h/v2"));
+        assert_ne!(key("http://h/v1"), capability_key(Api::Ollama, "http://h/v1", "m"));
+        assert_eq!(plain_url("https://me:secret@h:1/v1?key=x"), "https://h:1/v1");
+        assert_eq!(plain_url("https://me:secret@h?key=x"), "https://h");
+    }
+}

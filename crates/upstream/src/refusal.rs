@@ -1,0 +1,282 @@
+//! Whether an error says that the server, or the model, takes no tools.
+//!
+//! Sources are the messages that servers really send (each is a case of the test below). What counts is a sentence that names
+//! tools, or the calling of functions, and refuses them; one that refuses a schema, a choice, or too many tools does not.
+
+use crate::failure::Failure;
+use event::Raw;
+
+/// What the server said, if the answer with this HTTP status and body refuses tools as such.
+///
+/// Old llama.cpp says so with status 500; of the others no status of the 5xx speaks of the request.
+pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
+    if !matches!(status, 400 | 403 | 404 | 405 | 415 | 422 | 500 | 501) {
+        return None;
+    }
+    let mut sentences = Vec::new();
+    match Raw::parse(body) {
+        Ok(value) => texts(value, &mut sentences),
+        Err(_) => sentences.push(body.to_owned()),
+    }
+    sentences.iter().any(|text| refuses(&text.to_lowercase())).then(|| Failure::of_body(status, body).message)
+}
+
+/// Members of an error that repeat what was asked.
+const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];
+
+/// Every text of an error that may be a sentence.
+fn texts(value: Raw<'_>, out: &mut Vec<String>) {
+    if let Some(text) = value.str() {
+        out.push(text.into_owned());
+    }
+    value.items().for_each(|item| texts(item, out));
+    if let (Some(at), Some(said)) = (value.get("loc").and_then(|loc| loc.items().last()), value.get_str("msg")) {
+        // Pydantic: the place and what is wrong there.
+        out.push(format!("{}: {said}", at.str().unwrap_or_default()));
+    }
+    for (key, value) in value.entries() {
+        if !ECHOES.contains(&key.as_ref()) && !matches!(key.as_ref(), "loc" | "msg") {
+            texts(value, out);
+        }
+    }
+}
+
+/// What tools are called. Longer words that hold one of these (`tool_choice`, `parallel_tool_calls`, `--tool-call-parser`) are
+/// something else.
+const NAMES: [&str; 9] = [
+    "tools",
+    "tool use",
+    "tool calling",
+    "tool calls",
+    "tool-calling",
+    "function calling",
+    "function-calling",
+    "function calls",
+    "functions",
+];
+
+/// How something is refused, before what is refused or after it.
+const WORDS: [&str; 14] = [
+    "not support",
+    "n't support",
+    "unsupported",
+    "not enabled",
+    "not available",
+    "not allowed",
+    "not permitted",
+    "not implemented",
+    "no endpoints found that support",
+    "unknown name",
+    "unknown parameter",
+    "unrecognized",
+    "unexpected keyword argument",
+    "requires --jinja",
+];
+
+/// Sentences of vLLM and llama.cpp that name what their operator has to turn on.
+const WHOLE: [&str; 3] = [
+    "requires --enable-auto-tool-choice",
+    "requires --tool-call-parser",
+    // llama.cpp makes a parser from the template only for requests with tools.
+    "unable to generate parser for this template",
+];
+
+/// The most bytes between a refusal and the name behind it, and between a name and the refusal behind it.
+const BETWEEN: (usize, usize) = (40, 24);
+
+fn refuses(text: &str) -> bool {
+    WHOLE.iter().any(|whole| text.contains(whole))
+        || NAMES.iter().flat_map(|name| text.match_indices(name)).any(|(at, name)| {
+            let (before, after) = (&text[..at], &text[at + name.len()..]);
+            stands_alone(before, after) && (refused_before(before) || refused_after(after))
+        })
+}
+
+/// Whether a name is a word of its own that means tools as such.
+fn stands_alone(before: &str, after: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || c == '_';
+    let mut next = after.chars();
+    !before.ends_with(|c: char| part(c) || c == '-')
+        && !before.trim_end().ends_with("parallel")
+        && match next.next() {
+            // A place in the list, or a member of a tool.
+            Some('[' | '-') => false,
+            Some('.') => !next.next().is_some_and(part),
+            Some(c) => !part(c),
+            None => true,
+        }
+        && !after.trim_start().starts_with("in stream")
+}
+
+/// "does not support … tools"
+fn refused_before(before: &str) -> bool {
+    let last = WORDS.iter().filter_map(|word| Some(before.rfind(word)? + word.len())).max();
+    last.is_some_and(|end| {
+        let between = &before[end..];
+        between.len() <= BETWEEN.0 && !between.contains("choice") && !between.contains(". ")
+    })
+}
+
+/// "tools … is not supported"
+fn refused_after(after: &str) -> bool {
+    let first = WORDS.iter().filter_map(|word| after.find(word)).min();
+    first.is_some_and(|start| {
+        let between = &after[..start];
+        start <= BETWEEN.1 && !["choice", "mode", ". "].iter().any(|other| between.contains(other))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_forms_in_use() {
+        for (status, body) in [
+            // Ollama, by itself and in its OpenAI shape.
+            (400, r#"{"error":"registry.ollama.ai/library/deepseek-r1:8b does not support tools"}"#),
+            (
+                400,
+                r#"{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools","type":"api_error","param":null,"code":null}}"#,
+            ),
+            // vLLM
+            (
+                400,
+                r#"{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","param":null,"code":400}"#,
+            ),
+            (400, r#"{"error":{"message":"tool_choice=\"required\" requires --tool-call-parser to be set"}}"#),
+            (
+                400,
+                r#"{"object":"error","message":"2 validation errors for ChatCompletionRequest\ntools\n  Extra inputs are not permitted [type=extra_forbidden, input_value=[]]"}"#,
+            ),
+            (
+                422,
+                r#"{"detail":[{"type":"extra_forbidden","loc":["body","tools"],"msg":"Extra inputs are not permitted","input":[]}]}"#,
+            ),
+            // OpenRouter
+            (
+                404,
+                r#"{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing","code":404}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"No endpoints found that support tool use. Try disabling \"question\". To learn more","code":404}}"#,
+            ),
+            // llama.cpp, from old to new
+            (500, r#"{"error":{"code":500,"message":"Unsupported param: tools","type":"server_error"}}"#),
+            (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed","type":"invalid_request_error"}}"#,
+            ),
+            // LiteLLM
+            (
+                400,
+                r#"{"error":{"message":"litellm.UnsupportedParamsError: together_ai does not support parameters: ['tools'], for model=x. To drop these, set `litellm.drop_params=True`","code":"400"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"litellm.UnsupportedParamsError: nvidia_nim does not support parameters: {'tools': [{'type': 'function'}]}, for model=x"}}"#,
+            ),
+            // Groq, old and new
+            (400, r#"{"error":{"message":"`tools` is not supported with this model","type":"invalid_request_error"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"tool calling is not supported with this model","type":"invalid_request_error","param":"tool calling"}}"#,
+            ),
+            // OpenAI and Azure
+            (
+                400,
+                r#"{"error":{"message":"Unsupported parameter: 'tools' is not supported with this model.","type":"invalid_request_error","param":"tools","code":"unsupported_parameter"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Unrecognized request argument supplied: tools","type":"invalid_request_error"}}"#,
+            ),
+            // DeepSeek, Together, xAI, Mistral, Google, Bedrock
+            (
+                400,
+                r#"{"error":{"message":"deepseek-reasoner does not support Function Calling","type":"invalid_request_error","code":"invalid_request_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"meta-llama/x is not supported for JSON mode/function calling","type":"invalid_request_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"code":"Client specified an invalid argument","error":"Invalid request content: The model does not support tool use or function calling but tools or tool_choice have been specified on the request."}"#,
+            ),
+            (
+                400,
+                r#"{"object":"error","message":"Function calling is not enabled for this model","type":"invalid_request_invalid_args","code":"3051"}"#,
+            ),
+            (
+                400,
+                r#"[{"error":{"code":400,"message":"Function calling is not enabled for models/gemma-3-12b-it","status":"INVALID_ARGUMENT"}}]"#,
+            ),
+            (400, r#"{"message":"This model doesn't support tool use."}"#),
+            (400, "Tools are not supported by this server\n"),
+        ] {
+            let said = refuses_tools(status, body);
+            assert!(said.as_ref().is_some_and(|s| s.starts_with(&format!("HTTP {status}: "))), "{said:?} {body}");
+        }
+    }
+
+    #[test]
+    fn another_reason_stays_an_error() {
+        for (status, body) in [
+            (
+                400,
+                r#"{"error":{"message":"Invalid schema for function 'f': 'oneOf' is not supported","param":"tools[0].function.parameters"}}"#,
+            ),
+            (400, r#"{"error":{"message":"tools[0].function.strict is not supported"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"Unknown name \"const\" at 'tools[0].function_declarations[0]': Cannot find field."}}"#,
+            ),
+            (
+                404,
+                r#"{"error":{"message":"No endpoints found that support the provided 'tool_choice' value.","code":404}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"azure does not support parameters: ['tool_choice'], for model=gpt-5-chat"}}"#,
+            ),
+            (400, r#"{"error":{"message":"deepseek-reasoner does not support this tool_choice"}}"#),
+            (
+                400,
+                r#"{"error":{"message":"Unsupported parameter: 'parallel_tool_calls' is not supported with this model."}}"#,
+            ),
+            (400, r#"{"error":{"message":"This model does not support parallel tool calls"}}"#),
+            (400, r#"{"message":"This model doesn't support tool use in streaming mode."}"#),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"Function calling mode `ANY` is not enabled for api version v1beta"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Function calling with a response mime type: 'application/json' is unsupported"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"'messages.1' : property 'tool_calls' is unsupported, did you mean 'tool_call_id'?"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"tools are not supported"}}"#,
+            ),
+            (
+                422,
+                r#"{"detail":[{"type":"missing","loc":["body","messages"],"msg":"Field required","input":{"tools":"tools not supported"}}]}"#,
+            ),
+            (400, r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}"#),
+            (400, r#"{"error":{"message":"The model `x` does not support images. Remove them, and use tools."}}"#),
+            (404, r#"{"error":{"message":"model 'tools' not found"}}"#),
+            (401, r#"{"error":"does not support tools"}"#),
+            (429, r#"{"error":"does not support tools"}"#),
+            (400, ""),
+        ] {
+            assert_eq!(refuses_tools(status, body), None, "{body}");
+        }
+    }
+}
