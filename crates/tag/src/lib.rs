@@ -7,6 +7,7 @@ mod calls;
 mod dialect;
 mod prompt;
 mod table;
+mod write;
 
 pub use dialect::Dialect;
-pub use prompt::{Call, Choice, Output};
+pub use prompt::{Call, Choice, Output, neutral};

@@ -1,0 +1,112 @@
+//! Text that no parser of any dialect can take for markup.
+
+use crate::Dialect;
+use crate::dialect::{Form, Part, Scope};
+use std::fmt::Write;
+use std::sync::LazyLock;
+
+/// The text as a JSON string in which no marker of any dialect can stand, be continued or be closed: every character that
+/// markers are made of is written as `\uXXXX`. Reading the JSON string gives the text back.
+pub fn neutral(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8 + 2);
+    out.push('"');
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_unsafe(c) || WORDS.iter().any(|word| rest.starts_with(word)) => {
+                // All of them are of the first plane.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out.push('"');
+    out
+}
+
+/// The same for a name that stands in a frame, perhaps in an attribute: without the quotes, and with none in it.
+pub(super) fn name(text: &str) -> String {
+    let string = neutral(text);
+    string[1..string.len() - 1].replace("\\\"", "\\u0022").replace('\'', "\\u0027")
+}
+
+/// Whether markers are made of this character, or a line may end with it, or a terminal obeys it.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '<' | '>' | '[' | ']' | '{' | '}' | '`' | '&' | '|' | '✿')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '｜' | '＜' | '＞')
+}
+
+/// Markers that are made of letters alone: their first letter is written as `\uXXXX`.
+static WORDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut words: Vec<_> = Dialect::all()
+        .iter()
+        .flat_map(markers)
+        .filter(|mark| !mark.chars().any(is_unsafe))
+        .filter(|mark| mark.starts_with(|c: char| c.is_ascii_alphabetic()))
+        .collect();
+    words.sort_unstable();
+    words.dedup();
+    words
+});
+
+/// Every marker of a dialect at which a parser may begin to read something else than text. A neutral text holds no line's
+/// beginning, so what counts only there is left out.
+fn markers(dialect: &'static Dialect) -> impl Iterator<Item = &'static str> {
+    let framing = dialect.framing;
+    let pairs = framing.reasoning.iter().flat_map(|(open, close)| [*open, *close]);
+    dialect.forms.iter().flat_map(openers).chain(pairs).chain(framing.dropped.iter().copied())
+}
+
+/// The markers that a form may begin with.
+fn openers(form: &'static Form) -> impl Iterator<Item = &'static str> {
+    let section = form.section.iter().flat_map(|s| s.open.iter().chain(s.close));
+    let call = match form.call.first() {
+        Some(Part::Mark(marks)) if form.scope != Scope::Line => marks,
+        Some(Part::Tag(tag)) => tag.open,
+        _ => &[],
+    };
+    section.chain(call).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn no_marker_of_the_table_stands_in_a_neutral_text() {
+        for dialect in Dialect::all() {
+            for mark in markers(dialect) {
+                for text in [mark.to_owned(), format!("x{mark}y"), format!("{mark}{mark}"), format!("a\n{mark} b")] {
+                    let safe = neutral(&text);
+                    for other in Dialect::all().iter().flat_map(markers) {
+                        assert!(!safe.contains(other), "{other:?} stands in {safe}");
+                    }
+                    assert!(!safe.contains('\n'), "{safe}");
+                    assert_eq!(serde_json::from_str::<String>(&safe).ok().as_deref(), Some(&text[..]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_attribute() {
+        assert_eq!(name("a\" b='c'><x>"), "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e");
+    }
+
+    proptest! {
+        #[test]
+        fn a_neutral_text_is_read_back_as_it_was(text in any::<String>()) {
+            let safe = neutral(&text);
+            prop_assert_eq!(serde_json::from_str::<String>(&safe).ok(), Some(text));
+            prop_assert!(!safe.contains(is_unsafe), "{}", safe);
+        }
+    }
+}
