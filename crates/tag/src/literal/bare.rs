@@ -1,0 +1,156 @@
+//! The words of Gemma's notation, which stand without quotes.
+
+use super::string::{Quoted, Starts, escape};
+use super::{Go, Literal, MAX_WORD, Role, State, TOO_LONG, Went};
+
+impl Literal {
+    /// A value that is neither an object nor an array begins at `at`.
+    pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Went {
+        let rest = &text[at..];
+        if Starts::with(rest, quote) == Starts::Perhaps {
+            return Ok(Go::Hold(at));
+        }
+        if let Some((quoted, width)) = opening(rest, quote) {
+            out.push('"');
+            return Ok(self.go(State::Text(quoted), at + width));
+        }
+        if ends(rest.as_bytes()[0]) {
+            return Err("a value is missing");
+        }
+        self.word.clear();
+        Ok(self.go(State::Head, at))
+    }
+
+    /// A key begins at `at`.
+    pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Went {
+        let rest = &text[at..];
+        if Starts::with(rest, quote) == Starts::Perhaps {
+            return Ok(Go::Hold(at));
+        }
+        let opening = opening(rest, quote);
+        if opening.is_none() && no_key(rest.as_bytes()[0]) {
+            return Err("a key is missing");
+        }
+        self.comma(out);
+        self.role = Role::Key;
+        out.push('"');
+        self.word.clear();
+        Ok(match opening {
+            Some((quoted, width)) => self.go(State::Text(quoted), at + width),
+            None => self.go(State::BareKey, at),
+        })
+    }
+
+    /// A word that may still be a number or a constant.
+    pub(super) fn head(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        for (n, byte) in text[at..].bytes().enumerate() {
+            if ends(byte) {
+                let word = trimmed(&self.word);
+                if matches!(word, "true" | "false" | "null") || is_number(word) {
+                    out.push_str(word);
+                } else {
+                    out.push('"');
+                    escape(word, out);
+                    out.push('"');
+                }
+                return Ok(self.scalar(at + n));
+            }
+            if !may_follow(&self.word, byte) {
+                out.push('"');
+                return Ok(self.go(State::Bare, at + n));
+            }
+            if self.word.len() == MAX_WORD {
+                return Err(TOO_LONG);
+            }
+            self.word.push(char::from(byte));
+        }
+        Ok(Go::On(text.len()))
+    }
+
+    /// A word that is a string.
+    pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let at = self.run(text, at, ends, out)?;
+        if at < text.len() {
+            out.push('"');
+            return Ok(self.scalar(at));
+        }
+        Ok(Go::On(at))
+    }
+
+    /// A word that is a key.
+    pub(super) fn bare_key(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let at = self.run(text, at, no_key, out)?;
+        if at < text.len() {
+            out.push('"');
+            return Ok(self.scalar(at));
+        }
+        Ok(Go::On(at))
+    }
+
+    /// Writes a word up to where it ends, less the white space there. `word` holds what comes before, or the white space that may
+    /// be the last.
+    fn run(&mut self, text: &str, at: usize, ends: fn(u8) -> bool, out: &mut String) -> Result<usize, &'static str> {
+        let end = text.bytes().skip(at).position(ends).map_or(text.len(), |n| at + n);
+        let mut rest = &text[at..end];
+        while !rest.is_empty() {
+            let black = rest.find(WHITE).unwrap_or(rest.len());
+            if black > 0 {
+                escape(&self.word, out);
+                self.word.clear();
+                escape(&rest[..black], out);
+            }
+            rest = &rest[black..];
+            let white = rest.len() - rest.trim_start_matches(WHITE).len();
+            if self.word.len() + white > MAX_WORD {
+                return Err(TOO_LONG);
+            }
+            self.word.push_str(&rest[..white]);
+            rest = &rest[white..];
+        }
+        Ok(end)
+    }
+}
+
+/// The string that `rest` begins with, and how wide its opening mark is.
+fn opening(rest: &str, quote: &'static str) -> Option<(Quoted, usize)> {
+    match rest.strip_prefix(quote) {
+        Some(_) => Some((Quoted::Between(quote), quote.len())),
+        None => rest.starts_with('"').then_some((Quoted::Json, 1)),
+    }
+}
+
+const WHITE: [char; 4] = [' ', '\t', '\n', '\r'];
+
+fn trimmed(word: &str) -> &str {
+    word.trim_end_matches(WHITE)
+}
+
+/// What ends a value.
+fn ends(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']')
+}
+
+/// What ends a key, or cannot stand in one.
+fn no_key(byte: u8) -> bool {
+    matches!(byte, b':' | b',' | b'{' | b'}' | b'[' | b']' | b'"' | b'<')
+}
+
+/// Whether the word may still be a number or a constant with this byte after it.
+fn may_follow(word: &str, byte: u8) -> bool {
+    if WHITE.contains(&char::from(byte)) {
+        return true;
+    }
+    match word.as_bytes() {
+        [] => matches!(byte, b'0'..=b'9' | b'-' | b't' | b'f' | b'n'),
+        [.., b' ' | b'\t' | b'\n' | b'\r'] => false,
+        [b'0'..=b'9' | b'-', ..] => matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'),
+        [..] => {
+            let next = |known: &&str| known.starts_with(word) && known.as_bytes().get(word.len()) == Some(&byte);
+            ["true", "false", "null"].iter().any(next)
+        }
+    }
+}
+
+fn is_number(word: &str) -> bool {
+    word.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && event::Raw::parse(word).is_ok()
+}

@@ -1,0 +1,168 @@
+//! What only Python's notation has: prefixes and joined strings, round brackets, and arguments with and without names.
+
+use super::number::Number;
+use super::string::{self, Quoted, escape};
+use super::{Go, Kind, Literal, MAX_WORD, Role, State, TOO_LONG, Went};
+
+const NO_VALUE: &str = "something stands where a value should";
+
+impl Literal {
+    /// A scalar of Python, or round brackets.
+    pub(super) fn python(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let key = self.role == Role::Key;
+        match text.as_bytes()[at] {
+            b'"' | b'\'' => {
+                self.sink(out).push('"');
+                Ok(self.go(State::Quote { raw: false }, at))
+            }
+            b'(' => {
+                if self.undecided.is_empty() {
+                    self.held.clear();
+                }
+                self.undecided.push(self.held.len());
+                self.begin(Kind::Group, false)?;
+                Ok(self.go(State::Item, at + 1))
+            }
+            b'0'..=b'9' | b'+' | b'-' | b'.' => {
+                if key {
+                    self.sink(out).push('"');
+                }
+                Ok(self.go(State::Number(Number::new()), at))
+            }
+            _ => {
+                self.word.clear();
+                Ok(self.go(State::Word, at))
+            }
+        }
+    }
+
+    /// An argument begins at `at`.
+    pub(super) fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let rest = &text[at..];
+        if rest.starts_with('*') {
+            return match rest.as_bytes().get(1) {
+                None => Ok(Go::Hold(at)),
+                Some(b'*') => Ok(self.go(State::Splat, at + 2)),
+                Some(_) => Err("it unpacks a list"),
+            };
+        }
+        if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            self.role = Role::Argument;
+            self.word.clear();
+            return Ok(self.go(State::Word, at));
+        }
+        self.unnamed(out)?;
+        self.state = State::Value;
+        self.value_at(text, at, out)
+    }
+
+    /// The next argument has no name of its own.
+    fn unnamed(&mut self, out: &mut String) -> Result<(), &'static str> {
+        if self.named {
+            return Err("an argument without a name comes after one with a name");
+        }
+        let Some(name) = self.positional.next() else { return Err("an argument has no name") };
+        self.member(&name, out);
+        self.role = Role::Value;
+        Ok(())
+    }
+
+    /// Writes the key of an argument.
+    fn member(&mut self, name: &str, out: &mut String) {
+        self.comma(out);
+        let sink = self.sink(out);
+        sink.push('"');
+        escape(name, sink);
+        sink.push_str("\":");
+    }
+
+    /// A word of Python: a constant, the prefix of a string, or perhaps the name of an argument.
+    pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let argument = self.role == Role::Argument;
+        let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
+        let end = text[at..].find(|c| !own(c)).map_or(text.len(), |n| at + n);
+        self.word.push_str(&text[at..end]);
+        if self.word.len() > if argument { MAX_WORD } else { 5 } {
+            return Err(if argument { TOO_LONG } else { NO_VALUE });
+        }
+        let Some(&byte) = text.as_bytes().get(end) else { return Ok(Go::On(end)) };
+        if let (b'"' | b'\'', Some(raw)) = (byte, string::prefix(&self.word)) {
+            if argument {
+                self.unnamed(out)?;
+            }
+            self.sink(out).push('"');
+            return Ok(self.go(State::Quote { raw }, end));
+        }
+        if argument {
+            return Ok(self.go(State::Name, end));
+        }
+        self.constant(end, out)
+    }
+
+    /// After a word that begins an argument, at the next byte that is no white space.
+    pub(super) fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Went {
+        if byte != b'=' {
+            known(&self.word).ok_or(NO_VALUE)?;
+            self.unnamed(out)?;
+            return self.constant(at, out);
+        }
+        self.named = true;
+        let name = std::mem::take(&mut self.word);
+        self.member(&name, out);
+        self.role = Role::Value;
+        Ok(self.go(State::Value, at + 1))
+    }
+
+    /// The word in hand is a constant, and ends at `at`.
+    fn constant(&mut self, at: usize, out: &mut String) -> Went {
+        let json = known(&self.word).ok_or(NO_VALUE)?;
+        let quote = if self.role == Role::Key { "\"" } else { "" };
+        let sink = self.sink(out);
+        for part in [quote, json, quote] {
+            sink.push_str(part);
+        }
+        Ok(self.scalar(at))
+    }
+
+    /// At the quotation mark that opens a string of Python: one, three, or the two of an empty string.
+    pub(super) fn quote(&mut self, text: &str, at: usize, raw: bool) -> Go {
+        let rest = &text.as_bytes()[at..];
+        let quote = rest[0];
+        let marks = rest.iter().take(3).take_while(|b| **b == quote).count();
+        if marks == rest.len() && marks < 3 {
+            return Go::Hold(at);
+        }
+        let (state, width) = match marks {
+            2 => (State::Joint, 2),
+            n => (State::Text(Quoted::Python { quote, triple: n == 3, raw }), n),
+        };
+        self.go(state, at + width)
+    }
+
+    /// After a string of Python: another one joins it, with its prefix; anything else ends it.
+    pub(super) fn joint(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+        let rest = &text.as_bytes()[at..];
+        let letters = rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count();
+        match rest.get(letters) {
+            None if string::prefix(&text[at..]).is_some() => return Ok(Go::Hold(at)),
+            Some(b'"' | b'\'') => {
+                if let Some(raw) = string::prefix(&text[at..at + letters]) {
+                    return Ok(self.go(State::Quote { raw }, at + letters));
+                }
+            }
+            _ => {}
+        }
+        self.sink(out).push('"');
+        Ok(self.scalar(at))
+    }
+}
+
+/// What a word of Python or JSON means.
+fn known(word: &str) -> Option<&'static str> {
+    match word {
+        "True" | "true" => Some("true"),
+        "False" | "false" => Some("false"),
+        "None" | "null" => Some("null"),
+        _ => None,
+    }
+}

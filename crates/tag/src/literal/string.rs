@@ -1,0 +1,189 @@
+//! The inside of a string, turned into the inside of a JSON string.
+
+use super::Go;
+use memchr::{memchr, memchr2};
+
+/// A string that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoted {
+    /// Python's, up to one or three of `quote`. In a raw one a backslash is a backslash.
+    Python { quote: u8, triple: bool, raw: bool },
+    /// JSON's.
+    Json,
+    /// Raw text up to this delimiter, whose first byte it holds only once.
+    Between(&'static str),
+}
+
+impl Quoted {
+    /// Reads on from `at`: `End` is after the closing mark. Nothing is held but a mark or an escape that the text ends in.
+    pub fn read(self, text: &str, at: usize, out: &mut String) -> Go {
+        let rest = &text.as_bytes()[at..];
+        let (quote, found) = match self {
+            Quoted::Between(mark) => (0, memchr(mark.as_bytes()[0], rest)),
+            Quoted::Json => (b'"', memchr2(b'"', b'\\', rest)),
+            Quoted::Python { quote, .. } => (quote, memchr2(quote, b'\\', rest)),
+        };
+        let end = found.map_or(text.len(), |n| at + n);
+        escape(&text[at..end], out);
+        let rest = &text[end..];
+        if rest.is_empty() {
+            return Go::On(end);
+        }
+        match self {
+            Quoted::Between(mark) => match Starts::with(rest, mark) {
+                Starts::Yes => Go::End(end + mark.len()),
+                Starts::Perhaps => Go::Hold(end),
+                Starts::No => plain(rest, end, out),
+            },
+            _ if rest.as_bytes()[0] == quote => match self {
+                Quoted::Python { triple: true, .. } => {
+                    let marks = rest.bytes().take(3).take_while(|b| *b == quote).count();
+                    match marks {
+                        3 => Go::End(end + 3),
+                        n if n == rest.len() => Go::Hold(end),
+                        _ => plain(rest, end, out),
+                    }
+                }
+                _ => Go::End(end + 1),
+            },
+            Quoted::Python { raw: true, .. } => match rest.as_bytes().get(1) {
+                None => Go::Hold(end),
+                // Both are kept; a mark here closes nothing, and a backslash here does not save the next mark.
+                Some(b'\\' | b'"' | b'\'') => {
+                    escape(&rest[..2], out);
+                    Go::On(end + 2)
+                }
+                Some(_) => plain(rest, end, out),
+            },
+            _ => match Escape::read(rest, self == Quoted::Json) {
+                None => Go::Hold(end),
+                Some(Escape { width, meant }) => {
+                    match meant {
+                        Meant::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
+                        Meant::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
+                        Meant::Nothing => {}
+                    }
+                    Go::On(end + width)
+                }
+            },
+        }
+    }
+}
+
+/// Whether a text begins with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Starts {
+    Yes,
+    /// It is too short to tell.
+    Perhaps,
+    No,
+}
+
+impl Starts {
+    pub fn with(text: &str, mark: &str) -> Starts {
+        if text.starts_with(mark) {
+            Starts::Yes
+        } else if mark.starts_with(text) {
+            Starts::Perhaps
+        } else {
+            Starts::No
+        }
+    }
+}
+
+/// Appends `text` as the inside of a JSON string.
+pub(super) fn escape(text: &str, out: &mut String) {
+    if text.bytes().all(|b| b >= 0x20 && !matches!(b, b'"' | b'\\' | 0x7f | 0xc2)) {
+        return out.push_str(text);
+    }
+    let quoted = event::quoted(text);
+    out.push_str(&quoted[1..quoted.len() - 1]);
+}
+
+/// Whether these letters may stand before a string of Python, and if so whether it is raw. That of `f` is taken as it stands.
+pub(super) fn prefix(letters: &str) -> Option<bool> {
+    let mut low = [0; 2];
+    let low = low.get_mut(..letters.len())?;
+    low.copy_from_slice(letters.as_bytes());
+    low.make_ascii_lowercase();
+    match &*low {
+        b"" | b"u" | b"b" | b"f" => Some(false),
+        b"r" | b"br" | b"rb" | b"fr" | b"rf" => Some(true),
+        _ => None,
+    }
+}
+
+/// The first character of `rest` is text.
+fn plain(rest: &str, at: usize, out: &mut String) -> Go {
+    escape(&rest[..1], out);
+    Go::On(at + 1)
+}
+
+/// An escape.
+struct Escape {
+    width: usize,
+    meant: Meant,
+}
+
+enum Meant {
+    Char(char),
+    /// Half of a surrogate pair, which JSON can write too.
+    Half(u32),
+    /// A line that goes on.
+    Nothing,
+}
+
+impl Escape {
+    /// The escape that `rest` begins with; `None` if more of it has to be seen. A backslash that begins none means itself.
+    fn read(rest: &str, json: bool) -> Option<Escape> {
+        let b = rest.as_bytes();
+        let one = |c: char| Some(Escape { width: 2, meant: Meant::Char(c) });
+        match *b.get(1)? {
+            b'n' => one('\n'),
+            b't' => one('\t'),
+            b'r' => one('\r'),
+            b'b' => one('\x08'),
+            b'f' => one('\x0c'),
+            b'a' if !json => one('\x07'),
+            b'v' if !json => one('\x0b'),
+            c @ (b'\\' | b'\'' | b'"') => one(char::from(c)),
+            b'/' if json => one('/'),
+            b'\n' if !json => Some(Escape { width: 2, meant: Meant::Nothing }),
+            b'\r' if !json => {
+                let width = if *b.get(2)? == b'\n' { 3 } else { 2 };
+                Some(Escape { width, meant: Meant::Nothing })
+            }
+            b'0'..=b'7' if !json => {
+                let digits = b[1..].iter().take(3).take_while(|c| matches!(c, b'0'..=b'7')).count();
+                if digits < 3 && b.len() == 1 + digits {
+                    return None;
+                }
+                Some(Escape::code(&rest[1..1 + digits], 8, 1 + digits))
+            }
+            b'x' if !json => Escape::hex(rest, 2),
+            b'u' => Escape::hex(rest, 4),
+            b'U' if !json => Escape::hex(rest, 8),
+            _ => Some(Escape::NONE),
+        }
+    }
+
+    const NONE: Escape = Escape { width: 1, meant: Meant::Char('\\') };
+
+    fn hex(rest: &str, want: usize) -> Option<Escape> {
+        let digits = rest.as_bytes()[2..].iter().take(want).take_while(|c| c.is_ascii_hexdigit()).count();
+        match digits {
+            n if n == want => Some(Escape::code(&rest[2..2 + n], 16, 2 + n)),
+            n if n + 2 == rest.len() => None,
+            _ => Some(Escape::NONE),
+        }
+    }
+
+    fn code(digits: &str, radix: u32, width: usize) -> Escape {
+        let Ok(code) = u32::from_str_radix(digits, radix) else { return Escape::NONE };
+        match char::from_u32(code) {
+            Some(c) => Escape { width, meant: Meant::Char(c) },
+            None if code <= 0xffff => Escape { width, meant: Meant::Half(code) },
+            None => Escape::NONE,
+        }
+    }
+}
