@@ -1,6 +1,7 @@
 //! What a dialect is: the columns of the table in `table.rs`. A call is described once, as the parts it is written in; the
 //! engines read by this description, and prompts and examples are written by it.
 
+use crate::expression::ExpressionForm;
 use crate::table;
 
 /// How one family of models writes its tool calls, and how it is told to.
@@ -107,6 +108,8 @@ pub(crate) enum Part {
     Arguments,
     /// JSON that holds names and arguments: an object, several, or an array of them.
     Calls(&'static Keys),
+    /// Call expressions, which hold names and arguments.
+    Expression(&'static ExpressionForm),
     /// The argument as free text up to one of these markers or the end, or a JSON object: see [`FreeText`].
     Free(&'static FreeText),
 }

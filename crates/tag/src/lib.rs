@@ -5,6 +5,8 @@
 
 mod calls;
 mod dialect;
+mod expression;
+mod literal;
 mod prompt;
 mod table;
 mod write;

@@ -1,6 +1,7 @@
 //! The table of dialects: a row each, in the order of their names.
 
 mod around;
+mod expressions;
 mod header;
 mod json;
 mod keys;
@@ -22,6 +23,8 @@ pub(crate) static ALL: &[Dialect] = &[
     json::FIREFUNCTION,
     header::FUNCTIONARY_V31,
     header::FUNCTIONARY_V32,
+    expressions::FUNCTION_GEMMA,
+    expressions::GEMMA4,
     header::GIGACHAT3,
     json::GRANITE_20B_FC,
     json::GRANITE3,
@@ -34,18 +37,23 @@ pub(crate) static ALL: &[Dialect] = &[
     json::JAMBA,
     header::KIMI_K2,
     text::LANGCHAIN_XML,
+    expressions::LFM2,
     json::LLAMA3_JSON,
+    expressions::LLAMA4,
     json::LMSTUDIO,
     json::LONGCAT,
     header::MISTRAL_V11,
     header::MISTRAL_V13,
     json::MISTRAL_V3,
     json::NEMOTRON,
+    expressions::OLMO3,
     json::PHI4_MINI,
     header::PLAMO3,
+    expressions::PYTHONIC,
     text::QWEN_AGENT,
     text::REACT,
     json::SARASHINA,
+    expressions::TOOL_CODE,
     header::TOOL_NAME_TAG,
     json::XLAM,
 ];

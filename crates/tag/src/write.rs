@@ -48,6 +48,7 @@ impl Form {
     fn holds_several(&self) -> bool {
         self.call.iter().any(|part| match part {
             Part::Calls(keys) => keys.shape != Shape::Object,
+            Part::Expression(form) => form.list || !form.separators.is_empty(),
             _ => false,
         })
     }
@@ -79,6 +80,7 @@ impl Part {
             Part::Tag(tag) => tag.write(call.name, n),
             Part::Arguments | Part::Free(_) => arguments(call).to_owned(),
             Part::Calls(keys) => keys.write(calls),
+            Part::Expression(form) => form.write(calls),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Calls in fences, in lines of prose, and in tags round plain text.
 
+use super::expressions::TOOL_CODE_FENCE;
 use super::{ANYWHERE, around, header::LINE, keys, prompts};
 use crate::dialect::{Dialect, Form, FreeText, Header, Needs, Part, Scope, StartTag};
 
@@ -9,6 +10,7 @@ pub(super) const FENCED_JSON: Dialect = Dialect {
     models: "any model that follows instructions",
     forms: &[
         JSON_FENCE,
+        TOOL_CODE_FENCE,
         Form {
             call: &[
                 Part::Mark(&["```tool_call", "```tool", "```xml"]),
