@@ -1,0 +1,286 @@
+use super::*;
+use crate::Call;
+use crate::calls::Op;
+use json::Tools;
+use proptest::prelude::*;
+use serde_json::Value;
+
+static PYTHONIC: ExpressionForm =
+    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: true, separators: &[] };
+static LINES: ExpressionForm =
+    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: false, separators: &['\n', ','] };
+static ONE: ExpressionForm =
+    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: false, separators: &[] };
+static GEMMA: ExpressionForm = ExpressionForm {
+    notation: Notation::Gemma { quote: "<|\"|>" },
+    prefix: "call:",
+    open: '{',
+    list: false,
+    separators: &[],
+};
+static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
+    notation: Notation::Gemma { quote: "<escape>" },
+    prefix: "call:",
+    open: '{',
+    list: false,
+    separators: &[],
+};
+
+/// What was read: the calls (those that are not whole end in `…`), how they ended, and what was left of the text.
+fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -> (Vec<String>, String) {
+    let (mut expression, mut calls) = (Expression::new(form), Calls::default());
+    let (mut rest, mut left) = (String::new(), pieces.iter().copied());
+    let mut more = true;
+    let end = loop {
+        if more {
+            let Some(piece) = left.next() else {
+                break format!("{} {rest:?}", if expression.finish() { "ends" } else { "is cut" });
+            };
+            rest.push_str(piece);
+        }
+        let step = expression.push(&rest, context, &mut calls);
+        match step {
+            Step::More(n) | Step::Whole(n) => rest.drain(..n),
+            Step::Done(n) => {
+                rest.drain(..n);
+                rest.extend(left);
+                break format!("done {rest:?}");
+            }
+            Step::Fail(why) => break format!("! {why}"),
+        };
+        more = matches!(step, Step::More(_));
+        assert!(rest.len() <= MAX_NAME || !more, "{rest:?} is held");
+    };
+    let (mut found, mut at) = (Vec::<String>::new(), 0);
+    for op in &calls.ops {
+        match *op {
+            Op::Name(to) => found.push(calls.text[std::mem::replace(&mut at, to)..to].to_owned() + " "),
+            Op::Arguments(to) => found.last_mut().unwrap().push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
+            Op::Done => found.last_mut().unwrap().push('\0'),
+            Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
+        }
+    }
+    assert_eq!(found.iter().filter(|call| call.ends_with('\0')).count(), expression.done());
+    let mut found: Vec<String> =
+        found.into_iter().map(|call| call.strip_suffix('\0').map_or(format!("{call}…"), str::to_owned)).collect();
+    // How far a call that failed had been written depends on the cut.
+    if end.starts_with('!') {
+        for call in found.iter_mut().filter(|call| call.ends_with('…')) {
+            *call = call.split(' ').next().unwrap_or_default().to_owned() + " …";
+        }
+    }
+    (found, end)
+}
+
+/// The same for the text whole, cut once at every place, and in single characters.
+fn read(form: &'static ExpressionForm, context: &Context<'_>, text: &str) -> (Vec<String>, String) {
+    let whole = feed(form, context, &[text]);
+    for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
+        assert_eq!(feed(form, context, &[&text[..at], &text[at..]]), whole, "{text:?} cut at {at}");
+    }
+    let single: Vec<String> = text.chars().map(String::from).collect();
+    assert_eq!(feed(form, context, &single.iter().map(String::as_str).collect::<Vec<_>>()), whole, "{text:?}");
+    whole
+}
+
+fn tools() -> Tools {
+    let parameters = r#"{"type":"object","properties":{"zone":{},"at":{},"by":{}}}"#;
+    Tools::parse(&format!(
+        r#"[{{"name":"f","parameters":{parameters}}},{{"name":"g"}},{{"name":"Calendar.create"}},{{"name":"c"}}]"#
+    ))
+    .unwrap()
+}
+
+fn table(form: &'static ExpressionForm, tools: Option<&Tools>, rows: &[(&str, &[&str], &str)]) {
+    let context = Context { tools, strict: false };
+    for (text, calls, end) in rows {
+        let (found, ended) = read(form, &context, text);
+        assert_eq!((found, ended.as_str()), (calls.iter().map(|c| (*c).to_owned()).collect(), *end), "{text:?}");
+    }
+}
+
+#[test]
+fn lists() {
+    let rows: &[(&str, &[&str], &str)] = &[
+        ("[f(a=1, b='x'), g()] after", &[r#"f {"a":1,"b":"x"}"#, "g {}"], r#"done " after""#),
+        (" [ f ( a=1)]", &[], "! no tool of this name"),
+        ("[\n  f(a=']'),\n  g(b=[1, (2, 3)]),\n]", &[r#"f {"a":"]"}"#, r#"g {"b":[1,[2,3]]}"#], r#"done """#),
+        ("[Calendar.create(title='é 日😀')]", &[r#"Calendar.create {"title":"é 日😀"}"#], r#"done """#),
+        ("[functions.f(a=1)]", &[r#"f {"a":1}"#], r#"done """#),
+        ("[f('x', 2, by=None)]", &[r#"f {"zone":"x","at":2,"by":null}"#], r#"done """#),
+        ("[f(1, 2, 3, 4)]", &["f …"], "! an argument has no name"),
+        ("[g(1)]", &["g …"], "! an argument has no name"),
+        ("[f(a=1) g()]", &[r#"f {"a":1}"#], "! a call is followed by neither a comma nor the closing bracket"),
+        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! no tool of this name"),
+        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! no tool of this name"),
+        ("[]", &[], "! a list without a call"),
+        ("[,f()]", &[], "! no tool of this name"),
+        ("[1, 2]", &[], "! no tool of this name"),
+        ("[text](http://x)", &[], "! no tool of this name"),
+        ("[h(a=1)]", &[], "! no tool of this name"),
+        ("f(a=1)", &[], "! no list of calls"),
+        ("[f(a=1)", &[r#"f {"a":1}"#], r#"is cut """#),
+        ("[f(a=1, b='x", &[r#"f {"a":1,"b":"x…"#], r#"is cut """#),
+        ("[f", &[], r#"is cut "f""#),
+        ("", &[], r#"is cut """#),
+    ];
+    table(&PYTHONIC, Some(&tools()), rows);
+    let rows: &[(&str, &[&str], &str)] = &[
+        ("[h(a=1)]", &[r#"h {"a":1}"#], r#"done """#),
+        ("[名前(a=1)]", &[r#"名前 {"a":1}"#], r#"done """#),
+        ("[h(1)]", &["h …"], "! an argument has no name"),
+        ("[1h(a=1)]", &[], "! no tool of this name"),
+    ];
+    table(&PYTHONIC, None, rows);
+}
+
+#[test]
+fn calls_without_a_list() {
+    let rows: &[(&str, &[&str], &str)] = &[
+        ("\nf(a=1)\ng(b=true)\n</function_calls>", &[r#"f {"a":1}"#, r#"g {"b":true}"#], r#"done "</function_calls>""#),
+        ("f(a=1)\n```", &[r#"f {"a":1}"#], r#"done "```""#),
+        ("f(a=1), g()", &[r#"f {"a":1}"#, "g {}"], r#"ends """#),
+        ("f()\n\n g()\n", &["f {}", "g {}"], r#"ends """#),
+        ("f()\nThat is all.", &["f {}"], r#"done "That is all.""#),
+        ("f()\nh(a=1)", &["f {}"], r#"done "h(a=1)""#),
+        ("f()\ng is next", &["f {}"], r#"done "g is next""#),
+        ("f()\ng", &["f {}"], r#"ends "g""#),
+        ("f()\ng(", &["f {}", "g {…"], r#"is cut """#),
+        ("f()\ng(a=[}", &["f {}", "g …"], "! something stands where a value should"),
+        ("g is not called", &[], "! no tool of this name"),
+    ];
+    table(&LINES, Some(&tools()), rows);
+    table(&ONE, Some(&tools()), &[("f(a=1)\ng()", &[r#"f {"a":1}"#], r#"done "\ng()""#)]);
+}
+
+#[test]
+fn calls_of_gemma() {
+    let rows: &[(&str, &[&str], &str)] = &[
+        ("call:f{a:<|\"|>x<|\"|>,n:42}<tool_call|>", &[r#"f {"a":"x","n":42}"#], r#"done "<tool_call|>""#),
+        (":f{o:{k:true},l:[1,2]}", &[r#"f {"o":{"k":true},"l":[1,2]}"#], r#"done """#),
+        ("f{a:null}", &[r#"f {"a":null}"#], r#"done """#),
+        ("call:c{}", &["c {}"], r#"done """#),
+        ("c{}", &["c {}"], r#"done """#),
+        ("call:functions.f{}", &["f {}"], r#"done """#),
+        ("call:h{}", &[], "! no tool of this name"),
+        ("call:f(a=1)", &[], "! no tool of this name"),
+        ("call f{}", &[], "! no tool of this name"),
+        ("call:f", &[], r#"is cut "call:f""#),
+        ("call:f{a:<|\"|>x<|", &["f {\"a\":\"x…"], r#"is cut "<|""#),
+    ];
+    table(&GEMMA, Some(&tools()), rows);
+    let rows: &[(&str, &[&str], &str)] = &[(
+        "call:f{a:<escape>x<escape>,n:3}<end_function_call>",
+        &[r#"f {"a":"x","n":3}"#],
+        r#"done "<end_function_call>""#,
+    )];
+    table(&FUNCTION_GEMMA, None, rows);
+}
+
+#[test]
+fn a_call_is_said_as_it_comes() {
+    let tools = tools();
+    let context = Context { tools: Some(&tools), strict: true };
+    let (mut expression, mut calls) = (Expression::new(&PYTHONIC), Calls::default());
+    assert_eq!(expression.push("[f", &context, &mut calls), Step::More(1));
+    assert!(calls.ops.is_empty());
+    assert_eq!(expression.push("f(", &context, &mut calls), Step::More(2));
+    assert_eq!((calls.ops.as_slice(), calls.text.as_str()), ([Op::Name(1), Op::Arguments(2)].as_slice(), "f{"));
+    assert_eq!(expression.push("at='noo", &context, &mut calls), Step::More(7));
+    assert_eq!((calls.ops[1], calls.text.as_str()), (Op::Arguments(11), r#"f{"at":"noo"#));
+    assert_eq!(expression.push("n'), g", &context, &mut calls), Step::Whole(3));
+    assert_eq!(calls.ops.last(), Some(&Op::Done));
+    assert_eq!(expression.push("], x", &context, &mut calls), Step::Done(1));
+}
+
+#[test]
+fn the_text_of_calls() {
+    let call = |name, arguments| Call { id: "", name, arguments };
+    let calls = [
+        call("f", r#"{"a":"it's \"x\"\n","n":1.50,"b":[true,null,{"k":false}]}"#),
+        call("Calendar.create", "{}"),
+        call("g", r#"{"a b":"<|\"|>","":{"c:d":"日\u001b"},"<|\"|>":1}"#),
+    ];
+    assert_eq!(
+        PYTHONIC.write(&calls),
+        concat!(
+            r#"[f(a="it's \"x\"\n", n=1.50, b=[True, None, {"k": False}]), Calendar.create(), "#,
+            r#"g(**{"a b": "<|\"|>"}, **{"": {"c:d": "日\u001b"}}, **{"<|\"|>": 1})]"#
+        )
+    );
+    assert_eq!(LINES.write(&calls[1..2]), "Calendar.create()");
+    assert_eq!(LINES.write(&[calls[1], call("g", "no JSON")]), "Calendar.create()\ng()");
+    assert_eq!(GEMMA.write(&calls[..1]), "call:f{a:<|\"|>it's \"x\"\n<|\"|>,n:1.50,b:[true,null,{k:false}]}");
+    assert_eq!(
+        GEMMA.write(&calls[2..]),
+        "call:g{<|\"|>a b<|\"|>:\"\\u003c|\\\"|>\",<|\"|><|\"|>:{<|\"|>c:d<|\"|>:<|\"|>日\u{1b}<|\"|>},\"\\u003c|\\\"|>\":1}"
+    );
+}
+
+fn text() -> impl Strategy<Value = String> {
+    let parts = [
+        "<|\"|>", "<|\"", "<escape>", "<", "'", "\"\"\"", "\\", "\\n", "}", "]", ")", ",", ":", "=", " ", "\n",
+        "\u{1b}", "\u{9b}", "日", "😀", "a", "b c", "True", "1",
+    ];
+    prop_oneof![
+        3 => prop::collection::vec(prop::sample::select(parts.to_vec()), 0..6).prop_map(|v| v.concat()),
+        1 => any::<String>(),
+    ]
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let number =
+        prop::sample::select(vec!["0", "-0", "1", "-12", "1.50", "1e400", "-2.5E-3", "123456789012345678901234567890"]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        number.prop_map(|n| serde_json::from_str(n).unwrap()),
+        text().prop_map(Value::String),
+    ];
+    leaf.prop_recursive(4, 24, 5, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
+            prop::collection::vec((text(), inner), 0..5).prop_map(|m| Value::Object(m.into_iter().collect())),
+        ]
+    })
+}
+
+/// Text made of what calls are made of.
+fn soup() -> impl Strategy<Value = String> {
+    let tokens = [
+        "[", "]", "f(", "g(", "f{", "call:", ":", "f", "a=", "a:", "1", "'x'", "<|\"|>", "<escape>", ")", "}", ",",
+        "\n", " ", "\\", "日", "<", "(", "{", "**", "None",
+    ];
+    prop::collection::vec(prop::sample::select(tokens.to_vec()), 0..24).prop_map(|v| v.concat())
+}
+
+proptest! {
+    #[test]
+    fn what_is_written_is_read_back(all in prop::collection::vec(prop::collection::vec((text(), json()), 0..4), 1..4)) {
+        let all: Vec<String> = all.into_iter().map(|m| Value::Object(m.into_iter().collect()).to_string()).collect();
+        let calls: Vec<Call<'_>> = all.iter().map(|arguments| Call { id: "", name: "f", arguments }).collect();
+        let context = Context { tools: None, strict: false };
+        for form in [&PYTHONIC, &LINES, &ONE, &GEMMA, &FUNCTION_GEMMA] {
+            let several = form.list || !form.separators.is_empty();
+            let calls = if several { &calls[..] } else { &calls[..1] };
+            let text = form.write(calls);
+            let (found, end) = feed(form, &context, &[&text]);
+            prop_assert!(end == r#"done """# || end == r#"ends """#, "{end} {text}");
+            prop_assert_eq!(found.len(), calls.len());
+            for (found, call) in found.iter().zip(calls) {
+                let found: Value = serde_json::from_str(found.strip_prefix("f ").unwrap()).unwrap();
+                prop_assert_eq!(found.to_string(), call.arguments, "{}", text);
+            }
+        }
+    }
+
+    #[test]
+    fn no_text_panics_and_no_cut_shows(text in prop_oneof![soup(), any::<String>()]) {
+        let tools = tools();
+        for form in [&PYTHONIC, &LINES, &ONE, &GEMMA, &FUNCTION_GEMMA] {
+            for tools in [None, Some(&tools)] {
+                read(form, &Context { tools, strict: tools.is_some() }, &text);
+            }
+        }
+    }
+}
