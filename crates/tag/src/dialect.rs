@@ -2,6 +2,7 @@
 //! engines read by this description, and prompts and examples are written by it.
 
 use crate::expression::ExpressionForm;
+use crate::params::ParamForm;
 use crate::table;
 
 /// How one family of models writes its tool calls, and how it is told to.
@@ -108,6 +109,8 @@ pub(crate) enum Part {
     Arguments,
     /// JSON that holds names and arguments: an object, several, or an array of them.
     Calls(&'static Keys),
+    /// The arguments as tagged parameters, or as a JSON object.
+    Params(&'static ParamForm),
     /// Call expressions, which hold names and arguments.
     Expression(&'static ExpressionForm),
     /// The argument as free text up to one of these markers or the end, or a JSON object: see [`FreeText`].

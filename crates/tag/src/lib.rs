@@ -7,6 +7,7 @@ mod calls;
 mod dialect;
 mod expression;
 mod literal;
+mod params;
 mod prompt;
 mod table;
 mod write;

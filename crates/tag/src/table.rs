@@ -1,16 +1,23 @@
 //! The table of dialects: a row each, in the order of their names.
 
 mod around;
+mod attribute;
+mod element;
+mod equals;
 mod expressions;
 mod header;
 mod json;
 mod keys;
+mod pairs;
+mod params;
 mod prompts;
 mod text;
 
-use crate::dialect::{Dialect, Form, Needs, Scope};
+use crate::dialect::{Dialect, Form, Needs, Scope, Section};
 
 pub(crate) static ALL: &[Dialect] = &[
+    element::ANTHROPIC_2024,
+    attribute::ANTHROPIC,
     json::APERTUS,
     json::APRIEL,
     json::COHERE_COMMAND,
@@ -18,6 +25,10 @@ pub(crate) static ALL: &[Dialect] = &[
     header::DEEPSEEK_R1,
     header::DEEPSEEK_V3,
     header::DEEPSEEK_V31,
+    attribute::DEEPSEEK_V32,
+    attribute::DEEPSEEK_V4,
+    attribute::DEEPSEEK_V41,
+    attribute::DOTS,
     json::ERNIE45,
     text::FENCED_JSON,
     json::FIREFUNCTION,
@@ -26,33 +37,51 @@ pub(crate) static ALL: &[Dialect] = &[
     expressions::FUNCTION_GEMMA,
     expressions::GEMMA4,
     header::GIGACHAT3,
+    pairs::GLM45,
+    pairs::GLM47,
     json::GRANITE_20B_FC,
     json::GRANITE3,
     json::GRANITE4,
     header::HARMONY,
     json::HERMES,
     json::HUNYUAN_A13B,
+    pairs::HUNYUAN_V3,
+    pairs::HUNYUAN_V4,
     json::INKLING,
     json::INTERNLM2,
     json::JAMBA,
+    pairs::K2_HORIZON,
     header::KIMI_K2,
+    attribute::KIMI_K3,
     text::LANGCHAIN_XML,
     expressions::LFM2,
+    pairs::LING3,
     json::LLAMA3_JSON,
     expressions::LLAMA4,
     json::LMSTUDIO,
     json::LONGCAT,
+    equals::MIMO,
+    attribute::MINICPM5,
+    attribute::MINIMAX_M2,
+    element::MINIMAX_M3,
     header::MISTRAL_V11,
     header::MISTRAL_V13,
     json::MISTRAL_V3,
+    attribute::MUSE_ATEM,
     json::NEMOTRON,
     expressions::OLMO3,
     json::PHI4_MINI,
     header::PLAMO3,
+    pairs::POOLSIDE,
     expressions::PYTHONIC,
     text::QWEN_AGENT,
+    equals::QWEN3_CODER,
     text::REACT,
     json::SARASHINA,
+    equals::SEED_OSS,
+    pairs::SPARK25,
+    attribute::STEP3,
+    equals::STEP3P5,
     expressions::TOOL_CODE,
     header::TOOL_NAME_TAG,
     json::XLAM,
@@ -63,6 +92,9 @@ const ANYWHERE: Form = Form { section: None, call: &[], between: "\n", scope: Sc
 
 /// What bare forms have in common: nothing marks them, so they begin the message and name a known tool.
 const MESSAGE: Form = Form { scope: Scope::Message, needs: Needs::Known, ..ANYWHERE };
+
+/// A section whose calls stand in lines; its markers are always its own.
+const LINES: Section = Section { open: &[], close: &[], optional: true, inside: "\n", between: "\n" };
 
 #[cfg(test)]
 mod tests {

@@ -80,6 +80,7 @@ impl Part {
             Part::Tag(tag) => tag.write(call.name, n),
             Part::Arguments | Part::Free(_) => arguments(call).to_owned(),
             Part::Calls(keys) => keys.write(calls),
+            Part::Params(_) => arguments(call).to_owned(),
             Part::Expression(form) => form.write(calls),
         }
     }

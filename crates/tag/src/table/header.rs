@@ -187,6 +187,7 @@ pub(super) const GIGACHAT3: Dialect = Dialect {
             between: "",
             ..ANYWHERE
         },
+        super::attribute::GCML,
     ],
     framing: &around::GIGACHAT,
     prompt: &prompts::LLAMA,

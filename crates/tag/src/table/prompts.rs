@@ -31,6 +31,14 @@ pub(super) static HARMONY: Prompt = Prompt {
     ..TYPESCRIPT_BASE
 };
 
+/// Muse, likewise.
+pub(super) static MUSE: Prompt = Prompt {
+    open: "<functions>\n",
+    close: "\n</functions>",
+    result: "<atem:result name=\"{name}\">{result}</atem:result>",
+    ..BASE
+};
+
 /// A tag round the array.
 pub(super) static ARRAY: Prompt = Prompt { list: List::Array, ..BASE };
 
