@@ -10,10 +10,12 @@ mod first;
 mod lex;
 mod misfit;
 mod partial;
+mod python;
 mod repair;
 mod scanner;
 mod schema;
 mod tools;
+mod typed;
 
 pub use check::{Checked, JsonError, Shape, check, check_balanced};
 pub use edits::{Repair, apply};
@@ -24,3 +26,4 @@ pub use repair::{Repaired, repair};
 pub use scanner::Scanner;
 pub use schema::{Schema, SchemaError};
 pub use tools::{Tools, ToolsError, Unfit};
+pub use typed::{Converted, JsonType, Typed};

@@ -1,7 +1,8 @@
 //! The tools a request named, and their schemas.
 
-use crate::{Misfit, Schema, SchemaError};
+use crate::{Misfit, Schema, SchemaError, Typed};
 use event::Raw;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -16,6 +17,7 @@ pub struct Tools {
 struct Tool {
     parameters: Option<String>,
     schema: OnceLock<Result<Schema, SchemaError>>,
+    tree: OnceLock<Option<Value>>,
 }
 
 /// Why a list of tools cannot be read.
@@ -71,7 +73,11 @@ impl Tools {
         let keys = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
         let parameters = keys.iter().find_map(|key| item.get(key)).map(|p| p.text().to_owned());
         let name = name.into_owned();
-        if self.tools.insert(name.clone(), Tool { parameters, schema: OnceLock::new() }).is_some() {
+        if self
+            .tools
+            .insert(name.clone(), Tool { parameters, schema: OnceLock::new(), tree: OnceLock::new() })
+            .is_some()
+        {
             return Err(ToolsError::Twice(name));
         }
         self.names.push(name);
@@ -93,6 +99,15 @@ impl Tools {
         let tool = self.tools.get(name)?;
         let parameters = tool.parameters.as_deref()?;
         Some(tool.schema.get_or_init(|| Schema::new(parameters)).as_ref())
+    }
+
+    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not known or has no schema.
+    pub fn parameters(&self, tool: &str) -> Typed<'_> {
+        let tree = self.tools.get(tool).and_then(|tool| {
+            let read = || tool.parameters.as_deref().and_then(|text| serde_json::from_str(text).ok());
+            tool.tree.get_or_init(read).as_ref()
+        });
+        tree.map(Typed::new).unwrap_or_default()
     }
 
     /// Checks a call's arguments against its tool's schema. A tool that is not known or has no schema asks for nothing.
@@ -128,6 +143,7 @@ mod tests {
             let t = Tools::parse(&list).unwrap();
             assert_eq!(t.names().collect::<Vec<_>>(), ["f"], "{list}");
             assert_eq!(t.check("f", "{}").unwrap_err().to_string(), "/a: is required", "{list}");
+            assert!(t.parameters("f").is_known() && !t.parameters("g").is_known());
             assert!(t.check("f", r#"{"a":1}"#).is_ok() && t.check("g", "{}").is_ok() && !t.knows("F"));
         }
     }

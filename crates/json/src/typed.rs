@@ -1,0 +1,440 @@
+//! What a JSON Schema says about the type of one argument, and the JSON that a raw text becomes by it.
+//!
+//! For calls whose values are written as bare text between tags. Here nothing is validated: a schema only says how a text is
+//! to be understood. No number is ever converted, so that no digit is lost.
+
+use crate::python;
+use event::Raw;
+use serde_json::{Map, Value};
+
+/// How deep references and combinations are followed.
+const MAX_DEPTH: u32 = 16;
+/// How many parts of a schema are looked at for one answer.
+const MAX_PARTS: u32 = 2000;
+
+/// A JSON type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonType {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Boolean,
+    /// A number without a fraction.
+    Integer,
+    /// Any number.
+    Number,
+    /// `"…"`
+    String,
+    /// `[…]`
+    Array,
+    /// `{…}`
+    Object,
+}
+
+/// What is known of the type of one value: the parts of a schema that describe it, any of which may hold.
+#[derive(Clone, Debug, Default)]
+pub struct Typed<'a> {
+    root: Option<&'a Value>,
+    any: Vec<&'a Value>,
+}
+
+/// Whether a text could become what its schema asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Converted {
+    /// It could.
+    Fits,
+    /// It could not, and stays a string although none is allowed.
+    Misfit,
+}
+
+impl<'a> Typed<'a> {
+    /// What a schema says of the value that it is for.
+    pub fn new(schema: &'a Value) -> Typed<'a> {
+        Typed { root: Some(schema), any: vec![schema] }
+    }
+
+    /// Whether anything is said of this value.
+    pub fn is_known(&self) -> bool {
+        !self.any.is_empty()
+    }
+
+    /// What is said of the member `key` of this object.
+    pub fn property(&self, key: &str) -> Typed<'a> {
+        let mut declared = Vec::new();
+        let mut other = Vec::new();
+        self.visit(&mut |part| match part.get("properties").and_then(|p| p.get(key)) {
+            Some(found) => declared.push(found),
+            None => other.extend(part.get("additionalProperties").filter(|a| a.is_object())),
+        });
+        Typed { root: self.root, any: if declared.is_empty() { other } else { declared } }
+    }
+
+    /// What is said of the items of this array.
+    pub fn items(&self) -> Typed<'a> {
+        let mut any = Vec::new();
+        self.visit(&mut |part| any.extend(part.get("items").filter(|i| i.is_object())));
+        Typed { root: self.root, any }
+    }
+
+    /// The names of the members that are declared, in their order.
+    pub fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let mut keys: Vec<&'a str> = Vec::new();
+        self.visit(&mut |part| {
+            let properties = part.get("properties").and_then(Value::as_object);
+            for key in properties.into_iter().flat_map(Map::keys) {
+                if !keys.contains(&key.as_str()) {
+                    keys.push(key);
+                }
+            }
+        });
+        keys.into_iter()
+    }
+
+    /// Whether the member `key` is declared.
+    pub fn declares(&self, key: &str) -> bool {
+        let mut found = false;
+        self.visit(&mut |part| found |= part.get("properties").is_some_and(|p| p.get(key).is_some()));
+        found
+    }
+
+    /// Whether a value of this type may stand here; yes where nothing is known.
+    pub fn allows(&self, kind: JsonType) -> bool {
+        self.kinds().is_none_or(|kinds| has(&kinds, kind))
+    }
+
+    /// Whether the value is a string whatever its text is: only strings are allowed, or nothing is known of its type.
+    pub fn only_string(&self) -> bool {
+        self.kinds().is_none_or(|kinds| kinds == [JsonType::String])
+    }
+
+    /// Appends the JSON of a raw text: the first of the allowed types, in the order of the schema, that the text can be of.
+    ///
+    /// Where only a string is allowed, or nothing is known, each byte of it is kept. Elsewhere white space round the text does
+    /// not count, and `null` and `None` are null wherever null is allowed. Valid JSON goes on as it is written; objects and
+    /// arrays may also have raw control characters in their strings, or be written as Python does.
+    pub fn convert(&self, text: &str, out: &mut String) -> Converted {
+        let kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
+        let bare = text.trim_ascii();
+        if kinds == [JsonType::String] {
+            out.push_str(&event::quoted(text));
+            return Converted::Fits;
+        }
+        if kinds.contains(&JsonType::Null) && matches!(bare, "null" | "None") {
+            out.push_str("null");
+            return Converted::Fits;
+        }
+        for kind in kinds {
+            if read(kind, text, bare, out) {
+                return Converted::Fits;
+            }
+        }
+        out.push_str(&event::quoted(text));
+        Converted::Misfit
+    }
+
+    /// The types that are allowed, in the order of the schema; `None`: nothing is said of them.
+    fn kinds(&self) -> Option<Vec<JsonType>> {
+        let mut walk = Walk { root: self.root, left: MAX_PARTS };
+        let mut kinds = Vec::new();
+        for schema in &self.any {
+            union(&mut kinds, &walk.kinds(schema, 0)?);
+        }
+        Some(kinds).filter(|kinds| !kinds.is_empty())
+    }
+
+    /// Shows each part that says something of this value: the schema, what it refers to, and what it is combined of.
+    fn visit(&self, see: &mut dyn FnMut(&'a Map<String, Value>)) {
+        let mut walk = Walk { root: self.root, left: MAX_PARTS };
+        for schema in &self.any {
+            walk.visit(schema, 0, see);
+        }
+    }
+}
+
+/// A walk over a schema that may refer to itself.
+struct Walk<'a> {
+    root: Option<&'a Value>,
+    left: u32,
+}
+
+impl<'a> Walk<'a> {
+    fn enter(&mut self, schema: &'a Value, depth: u32) -> Option<&'a Map<String, Value>> {
+        self.left = self.left.checked_sub(1)?;
+        schema.as_object().filter(|_| depth < MAX_DEPTH)
+    }
+
+    fn visit(&mut self, schema: &'a Value, depth: u32, see: &mut dyn FnMut(&'a Map<String, Value>)) {
+        let Some(part) = self.enter(schema, depth) else { return };
+        see(part);
+        if let Some(target) = self.target(part) {
+            self.visit(target, depth + 1, see);
+        }
+        for branch in ["anyOf", "oneOf", "allOf"].iter().flat_map(|key| branches(part, key)) {
+            self.visit(branch, depth + 1, see);
+        }
+    }
+
+    fn kinds(&mut self, schema: &'a Value, depth: u32) -> Option<Vec<JsonType>> {
+        let part = self.enter(schema, depth)?;
+        let mut kinds = named(part);
+        let mut narrow = |more: Option<Vec<JsonType>>| {
+            kinds = match (kinds.take(), more) {
+                (Some(a), Some(b)) => Some(both(&a, &b)),
+                (a, b) => a.or(b),
+            }
+        };
+        narrow(values(part));
+        if let Some(target) = self.target(part) {
+            narrow(self.kinds(target, depth + 1));
+        }
+        for key in ["anyOf", "oneOf"] {
+            if part.contains_key(key) {
+                let mut any = Some(Vec::new());
+                for branch in branches(part, key) {
+                    let more = self.kinds(branch, depth + 1);
+                    any = any.zip(more).map(|(mut all, more)| {
+                        union(&mut all, &more);
+                        all
+                    });
+                }
+                narrow(any.filter(|any| !any.is_empty()));
+            }
+        }
+        for branch in branches(part, "allOf") {
+            narrow(self.kinds(branch, depth + 1));
+        }
+        if kinds.is_none() {
+            let object = ["properties", "additionalProperties", "required"].iter().any(|key| part.contains_key(*key));
+            let array = ["items", "prefixItems"].iter().any(|key| part.contains_key(*key));
+            kinds = match (object, array) {
+                (true, _) => Some(vec![JsonType::Object]),
+                (false, true) => Some(vec![JsonType::Array]),
+                _ => None,
+            };
+        }
+        if part.get("nullable") == Some(&Value::Bool(true))
+            && let Some(kinds) = &mut kinds
+        {
+            union(kinds, &[JsonType::Null]);
+        }
+        kinds
+    }
+
+    /// What a local reference stands for.
+    fn target(&self, part: &Map<String, Value>) -> Option<&'a Value> {
+        let pointer = part.get("$ref")?.as_str()?.strip_prefix('#')?;
+        self.root?.pointer(pointer)
+    }
+}
+
+fn branches<'a>(part: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Value> + use<'a> {
+    part.get(key).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The types that `type` names, in small or capital letters.
+fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
+    let kind = |name: &Value| {
+        Some(match &name.as_str()?.to_ascii_lowercase()[..] {
+            "null" => JsonType::Null,
+            "boolean" | "bool" => JsonType::Boolean,
+            "integer" | "int" => JsonType::Integer,
+            "number" | "float" => JsonType::Number,
+            "string" | "str" => JsonType::String,
+            "array" | "list" => JsonType::Array,
+            "object" | "dict" => JsonType::Object,
+            _ => return None,
+        })
+    };
+    match part.get("type")? {
+        Value::Array(names) => names.iter().map(kind).collect(),
+        name => Some(vec![kind(name)?]),
+    }
+}
+
+/// The types of the values that `enum` or `const` lists. Strings come last, since any text is one.
+fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
+    let listed = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
+    let listed = part.get("const").map(std::slice::from_ref).or(listed)?;
+    let mut kinds: Vec<JsonType> = Vec::new();
+    for value in listed {
+        let kind = match value {
+            Value::Null => JsonType::Null,
+            Value::Bool(_) => JsonType::Boolean,
+            Value::Number(number) if is_whole(&number.to_string()) => JsonType::Integer,
+            Value::Number(_) => JsonType::Number,
+            Value::String(_) => JsonType::String,
+            Value::Array(_) => JsonType::Array,
+            Value::Object(_) => JsonType::Object,
+        };
+        union(&mut kinds, &[kind]);
+    }
+    kinds.sort_by_key(|kind| *kind == JsonType::String);
+    Some(kinds)
+}
+
+/// Whether a type is allowed by a list in which a number stands for integers too.
+fn has(kinds: &[JsonType], kind: JsonType) -> bool {
+    kinds.contains(&kind) || kind == JsonType::Integer && kinds.contains(&JsonType::Number)
+}
+
+fn union(kinds: &mut Vec<JsonType>, more: &[JsonType]) {
+    for kind in more {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+    }
+}
+
+/// What two lists allow, in the order of the first; the first where they have nothing in common.
+fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
+    let mut kinds: Vec<JsonType> = a.iter().copied().filter(|kind| has(b, *kind)).collect();
+    if a.contains(&JsonType::Number) && !b.contains(&JsonType::Number) && b.contains(&JsonType::Integer) {
+        union(&mut kinds, &[JsonType::Integer]);
+    }
+    if kinds.is_empty() { a.to_vec() } else { kinds }
+}
+
+/// Appends the JSON of `text`, which is `bare` with white space round it, if it can be of this type.
+fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
+    let json = match (kind, bare) {
+        (JsonType::Boolean, "true" | "True") => "true",
+        (JsonType::Boolean, "false" | "False") => "false",
+        (JsonType::Integer, _) if is_number(bare) && is_whole(bare) => bare,
+        (JsonType::Number, _) if is_number(bare) => bare,
+        (JsonType::Object | JsonType::Array, _) => {
+            if !bare.starts_with(if kind == JsonType::Object { '{' } else { '[' }) {
+                return false;
+            }
+            if Raw::parse(bare).is_err() {
+                return python::value(bare, out);
+            }
+            bare
+        }
+        (JsonType::String, _) => {
+            out.push_str(&event::quoted(text));
+            return true;
+        }
+        _ => return false,
+    };
+    out.push_str(json);
+    true
+}
+
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && Raw::parse(text).is_ok()
+}
+
+/// Whether a number has no fraction, told by its digits: `5.0` and `5e2` have none.
+fn is_whole(number: &str) -> bool {
+    let (digits, power) = number.split_once(['e', 'E']).unwrap_or((number, ""));
+    let fraction = digits.split_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().all(|c| c == b'0') && !power.starts_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json(schema: &str, text: &str) -> String {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let mut out = String::new();
+        match Typed::new(&schema).convert(text, &mut out) {
+            Converted::Fits => out,
+            Converted::Misfit => format!("misfit {out}"),
+        }
+    }
+
+    #[test]
+    fn what_a_text_becomes() {
+        for (schema, text, expected) in [
+            // Strings keep their bytes.
+            (r#"{"type":"string"}"#, "02134", r#""02134""#),
+            (r#"{"type":"string"}"#, " true\n", r#"" true\n""#),
+            (r#"{"type":"STRING"}"#, "null", r#""null""#),
+            (r#"{"enum":["1","2"]}"#, "1", r#""1""#),
+            (r#"{}"#, "5", r#""5""#),
+            ("true", "5", r#""5""#),
+            (r#"{"type":"whatever"}"#, "5", r#""5""#),
+            // Null.
+            (r#"{"type":["string","null"]}"#, " None ", "null"),
+            (r#"{"type":"string","nullable":true}"#, "null", "null"),
+            (r#"{"type":["string","null"]}"#, " nil ", r#"" nil ""#),
+            (r#"{"type":"integer"}"#, "null", r#"misfit "null""#),
+            (r#"{"enum":[null,"a"]}"#, "null", "null"),
+            // Booleans.
+            (r#"{"type":"boolean"}"#, "True", "true"),
+            (r#"{"type":"BOOLEAN"}"#, "\nfalse\n", "false"),
+            (r#"{"type":"boolean"}"#, "yes", r#"misfit "yes""#),
+            (r#"{"type":"boolean"}"#, "1", r#"misfit "1""#),
+            // Numbers, digit for digit.
+            (r#"{"type":"integer"}"#, " 42\n", "42"),
+            (r#"{"type":"integer"}"#, "5.0", "5.0"),
+            (r#"{"type":"integer"}"#, "5.5", r#"misfit "5.5""#),
+            (r#"{"type":"integer"}"#, "5e2", "5e2"),
+            (r#"{"type":"number"}"#, "12345678901234567890.10", "12345678901234567890.10"),
+            (r#"{"type":"number"}"#, "-1e-400", "-1e-400"),
+            (r#"{"type":"number"}"#, "+5", r#"misfit "+5""#),
+            (r#"{"type":"integer"}"#, "05", r#"misfit "05""#),
+            (r#"{"type":"integer"}"#, "0x1", r#"misfit "0x1""#),
+            (r#"{"type":"number"}"#, "NaN", r#"misfit "NaN""#),
+            (r#"{"type":"number"}"#, "", r#"misfit """#),
+            (r#"{"const":3}"#, "3", "3"),
+            (r#"{"enum":["auto",1,2.5]}"#, "2.5", "2.5"),
+            (r#"{"enum":["auto",1]}"#, "auto", r#""auto""#),
+            // The order of the schema.
+            (r#"{"type":["integer","string"]}"#, "5", "5"),
+            (r#"{"type":["integer","string"]}"#, "05", r#""05""#),
+            (r#"{"type":["string","integer"]}"#, "5", r#""5""#),
+            (r#"{"anyOf":[{"type":"integer"},{"type":"null"}]}"#, "null", "null"),
+            (r#"{"anyOf":[{"type":"integer"},{"type":"null"}]}"#, "7", "7"),
+            (r#"{"oneOf":[{"type":"boolean"},{"type":"string"}]}"#, "False", "false"),
+            (r#"{"anyOf":[{"type":"integer"},{}]}"#, "7", r#""7""#),
+            (r#"{"allOf":[{"type":["string","number"]},{"type":"integer"}]}"#, "7", "7"),
+            (r#"{"type":"number","enum":[1,2]}"#, "2", "2"),
+            // References.
+            (r##"{"$ref":"#/$defs/n","$defs":{"n":{"type":"integer"}}}"##, "7", "7"),
+            (r##"{"$ref":"#/$defs/n","$defs":{"n":{"$ref":"#/$defs/n"}}}"##, "7", r#""7""#),
+            (r##"{"$ref":"#"}"##, "7", r#""7""#),
+            (r##"{"anyOf":[{"$ref":"#"},{"$ref":"#"}]}"##, "7", r#""7""#),
+            (r#"{"$ref":"http://x/"}"#, "7", r#""7""#),
+            // Objects and arrays.
+            (r#"{"type":"object"}"#, " {\"a\": 1.50,\n \"b\":[]} ", "{\"a\": 1.50,\n \"b\":[]}"),
+            (r#"{"properties":{"a":{}}}"#, r#"{"a":1}"#, r#"{"a":1}"#),
+            (r#"{"items":{"type":"integer"}}"#, "[1, 2]", "[1, 2]"),
+            (r#"{"type":"array"}"#, "a, b", r#"misfit "a, b""#),
+            (r#"{"type":"array"}"#, r#"{"a":1}"#, r#"misfit "{\"a\":1}""#),
+            (r#"{"type":"object"}"#, "{'a': True, 'b': None, 'c': (1, 2)}", r#"{"a": true, "b": null, "c": [1, 2]}"#),
+            (r#"{"type":"object"}"#, "{\"a\": \"1\n2\t3\"}", r#"{"a": "1\n2\t3"}"#),
+            (r#"{"type":"array"}"#, r#"['it\'s', "a\x41", 'say "x"']"#, r#"["it's", "aA", "say \"x\""]"#),
+            (r#"{"type":"object"}"#, r#"{"a": 1"#, r#"misfit "{\"a\": 1""#),
+            (r#"{"type":"object"}"#, "{'a': f(1)}", r#"misfit "{'a': f(1)}""#),
+            (r#"{"type":["object","string"]}"#, "{nope", r#""{nope""#),
+        ] {
+            assert_eq!(json(schema, text), expected, "{schema} {text:?}");
+        }
+    }
+
+    #[test]
+    fn parts_of_a_schema() {
+        let schema = serde_json::json!({
+            "$defs": {"p": {"type": "object", "properties": {"x": {"type": "integer"}}}},
+            "properties": {
+                "b": {"type": "string"},
+                "a": {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "null"}]},
+                "l": {"type": "array", "items": {"$ref": "#/$defs/p"}},
+                "m": {"type": "object", "additionalProperties": {"type": "number"}},
+            },
+            "allOf": [{"properties": {"c": {"type": "boolean"}, "b": {"minLength": 1}}}],
+        });
+        let t = Typed::new(&schema);
+        assert_eq!(t.keys().collect::<Vec<_>>(), ["b", "a", "l", "m", "c"]);
+        assert!(t.declares("c") && !t.declares("x"));
+        assert!(t.property("b").only_string() && t.property("zz").only_string() && !t.property("zz").is_known());
+        assert!(!t.property("a").property("x").only_string());
+        assert!(t.property("a").allows(JsonType::Object) && !t.property("a").allows(JsonType::String));
+        assert!(t.property("l").items().property("x").allows(JsonType::Integer));
+        assert!(!t.property("l").items().property("x").allows(JsonType::Number));
+        assert!(t.property("m").property("any").allows(JsonType::Integer));
+        assert!(Typed::default().allows(JsonType::Null) && Typed::default().only_string());
+    }
+}
