@@ -1,5 +1,8 @@
 //! Calls as the models of a dialect write them: the same parts that they are read by, each with its first spelling.
 
+#[cfg(test)]
+mod tests;
+
 use crate::dialect::{Dialect, Form, Header, Keys, Part, Section, Shape, StartTag};
 use crate::prompt::Call;
 use serde_json::Value;
@@ -45,7 +48,7 @@ impl Form {
     }
 
     /// Whether one unit of the form holds all calls of a message.
-    fn holds_several(&self) -> bool {
+    pub(crate) fn holds_several(&self) -> bool {
         self.call.iter().any(|part| match part {
             Part::Calls(keys) => keys.shape != Shape::Object,
             Part::Expression(form) => form.list || !form.separators.is_empty(),

@@ -96,6 +96,20 @@ mod tests {
         }
     }
 
+    /// Markers without any character that is escaped count only after others, or at the beginning of a line.
+    #[test]
+    fn what_may_stand_there_opens_nothing() {
+        let forms = Dialect::all().iter().flat_map(|d| d.forms);
+        let inner = forms.flat_map(|form| form.call).flat_map(|part| match part {
+            Part::Mark(marks) | Part::Maybe { marks, .. } => *marks,
+            _ => &[],
+        });
+        let mut plain: Vec<_> = inner.filter(|mark| !neutral(mark).contains("\\u")).collect();
+        plain.sort_unstable();
+        plain.dedup();
+        assert_eq!(plain, [":", "Action", "Action Input", "Action:", "function"]);
+    }
+
     #[test]
     fn a_name_cannot_leave_its_attribute() {
         assert_eq!(name("a\" b='c'><x>"), "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e");

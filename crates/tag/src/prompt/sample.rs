@@ -5,9 +5,21 @@ use serde_json::{Map, Value, json};
 /// Schemas within schemas are followed this far.
 const DEEPEST: usize = 6;
 
-/// Arguments that a tool might get: those it requires, or else the first it knows.
-pub(super) fn object(schema: &Value) -> Value {
-    members(schema, DEEPEST)
+/// Arguments that a tool might get, as JSON text: those it requires, or else the first it knows.
+pub(super) fn arguments(schema: &Value) -> String {
+    spaced(&members(schema, DEEPEST))
+}
+
+/// JSON with a space after each comma and colon, as models' own templates write it.
+fn spaced(value: &Value) -> String {
+    match value {
+        Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),
+        Value::Object(members) => {
+            let members = members.iter().map(|(key, value)| format!("{}: {}", Value::from(&key[..]), spaced(value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
+        plain => plain.to_string(),
+    }
 }
 
 fn members(schema: &Value, depth: usize) -> Value {
@@ -58,12 +70,12 @@ mod tests {
             "city": {"type": "string"}, "n": {"type": "integer", "minimum": 3}, "unit": {"enum": ["c", "f"]},
             "list": {"type": "array", "items": {"anyOf": [{"type": "boolean"}, {"type": "null"}]}}
         }});
-        assert_eq!(object(&schema).to_string(), r#"{"n":3,"unit":"c","list":[true]}"#);
+        assert_eq!(arguments(&schema), r#"{"n": 3, "unit": "c", "list": [true]}"#);
     }
 
     #[test]
     fn without_required_ones_the_first_is_shown() {
-        assert_eq!(object(&json!({"properties": {"a": {"type": "string"}, "b": {}}})), json!({"a": "some text"}));
-        assert_eq!(object(&json!({})), json!({}));
+        assert_eq!(arguments(&json!({"properties": {"a": {"type": "string"}, "b": {}}})), r#"{"a": "some text"}"#);
+        assert_eq!(arguments(&json!({})), "{}");
     }
 }
