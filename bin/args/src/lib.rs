@@ -42,7 +42,7 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     n.checked_mul(unit).filter(|n| *n > 0).ok_or_else(|| "out of range".to_owned())
 }
 
-/// Reads a time: `500ms`, `2s`, `1.5s`, `5m`, `1h`, or seconds without a unit.
+/// Reads a time: `500ms`, `2s`, `1.5s`, `5m`, `1h`, `7d`, or seconds without a unit.
 ///
 /// # Errors
 /// What is wrong with the text, for a usage message.
@@ -53,6 +53,7 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86_400.0,
         _ => return Err("not a time, such as 500ms, 30s or 5m".to_owned()),
     };
     let n: f64 = text[..at].parse().map_err(|_| "not a time, such as 500ms, 30s or 5m".to_owned())?;

@@ -17,6 +17,10 @@ Examples:
     llm-stream --base-url http://localhost:8080 --model any 'Hello' | tc-view
   What would be sent, without sending it:
     llm-stream --dry-run --api anthropic --model claude-sonnet-4-5 'Hello'
+  A model without tool calls of its own, which writes them as text:
+    llm-stream --api ollama --model phi4 --tools tools.json --tools-mode tag 'What time is it?' | tag-parse
+  Which way does it know?
+    llm-stream --api ollama --model phi4 --probe
   A recorded body again, and one that breaks in the middle:
     llm-stream --replay answer.sse | tc-accumulate
     llm-stream --replay answer.sse --error-at 500
@@ -35,6 +39,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub request: Request,
+    #[command(flatten)]
+    pub auto: Auto,
     #[command(flatten)]
     pub connection: Connection,
     #[command(flatten)]
@@ -104,8 +110,26 @@ pub enum ToolsMode {
     Native,
     /// In the system prompt, in a dialect's form
     Tag,
-    /// Whichever the model knows
+    /// Whichever the model knows: see 'Tools mode auto'
     Auto,
+}
+
+/// How `--tools-mode auto` decides.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Tools mode auto")]
+pub struct Auto {
+    /// Print what auto finds for this model as JSON, and ask the model nothing
+    #[arg(long, conflicts_with_all = ["prompt", "dry_run"])]
+    pub probe: bool,
+    /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN fits API/MODEL (default ~/.config/toolpipe/tools-mode)
+    #[arg(long, value_name = "FILE")]
+    pub tools_mode_file: Option<PathBuf>,
+    /// Where it is kept which models refused tools, or none (default ~/.cache/toolpipe/capabilities)
+    #[arg(long, value_name = "DIR")]
+    pub capability_cache: Option<PathBuf>,
+    /// How long that is believed
+    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "7d")]
+    pub capability_ttl: Duration,
 }
 
 /// How the provider is reached.
@@ -146,7 +170,7 @@ pub enum Fallback {
 #[command(next_help_heading = "Replay and tapes")]
 pub struct Replay {
     /// Replay a recorded body or a tape instead of asking anybody; may be given many times (- is standard input)
-    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "dry_run"])]
+    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "dry_run", "probe"])]
     pub files: Vec<PathBuf>,
     /// real: as it was recorded, max: at once, N: N times as fast as it was recorded
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]

@@ -1,9 +1,10 @@
 //! The next turn of the conversation on standard input, from a provider or a tape.
 
-use crate::args::Args;
+use crate::args::{Args, ToolsMode};
 use crate::http::Network;
 use crate::interrupt::{Watch, runtime};
 use crate::log;
+use crate::mode::Auto;
 use crate::out::Out;
 use crate::recorder::Recorder;
 use crate::session::Session;
@@ -24,7 +25,7 @@ pub fn ask(args: &Args) -> Result<Status> {
     let mut turn = Turn::new(args, recorder.as_ref().and_then(Recorder::first))?;
     let offline = args.request.dry_run || recorder.as_ref().is_some_and(Recorder::is_offline);
     let mut key = if offline { Ok(()) } else { turn.take_key(args) };
-    if recorder.is_none() {
+    if recorder.is_none() && !args.auto.probe {
         // Before standard input is read, which may take long. A tape may make the key unnecessary.
         std::mem::replace(&mut key, Ok(()))?;
     }
@@ -34,11 +35,30 @@ pub fn ask(args: &Args) -> Result<Status> {
     runtime()?.block_on(async {
         let watch = Watch::new()?;
         let mut out = Out::new(args.common.no_time);
+        let network = || Network::new(args.connection.connect_timeout, turn.url());
+        if args.auto.probe {
+            let network = if recorder.is_some() { None } else { Some(network()?) };
+            let auto = Auto::new(args, &turn);
+            let verdict = auto.find(network.as_ref(), &watch).await?;
+            out.text(&auto.show(&verdict))?;
+            return Ok(watch.signal().map_or(Status::Done, Status::Signal));
+        }
+        let network = if offline { None } else { Some(network()?) };
         let talk = log::read(args, watch.signals(), &mut out)?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
         let question = turn.converse(talk, args.prompt.as_deref());
+        let enough = args.request.max_steps.is_some_and(|most| turn.steps() >= most);
+        let mut auto = args.request.tools_mode == ToolsMode::Auto && turn.has_tools() && !enough;
+        if auto {
+            let verdict = Auto::new(args, &turn).decide(recorder.as_ref(), network.as_ref(), &watch).await?;
+            if let Some(signal) = watch.signal() {
+                return Ok(Status::Signal(signal));
+            }
+            auto = !verdict.is_firm();
+            turn.way.told = verdict.told;
+        }
         if args.request.dry_run {
             return turn.show(args, &mut out);
         }
@@ -49,12 +69,14 @@ pub fn ask(args: &Args) -> Result<Status> {
         if let Some(question) = question {
             out.event(&Message { message: &question });
         }
-        if args.request.max_steps.is_some_and(|most| turn.steps() >= most) {
+        if enough {
             too_many(turn.steps(), &mut out);
             return out.flush().map(|()| Status::Error).map_err(Into::into);
         }
-        let network = if offline { None } else { Some(Network::new(args.connection.connect_timeout, turn.url())?) };
-        let session = Session { args, turn: &turn, network, recorder: recorder.as_mut(), watch: &watch, out: &mut out };
+        let auto = auto.then(|| Auto::new(args, &turn));
+        let recorder_too = recorder.as_mut();
+        let session =
+            Session { args, turn: &turn, auto, network, recorder: recorder_too, watch: &watch, out: &mut out };
         let signal = session.run().await?;
         out.flush()?;
         if let Some(recorder) = recorder.as_mut().filter(|_| signal.is_none()) {

@@ -43,14 +43,39 @@ impl Network {
     /// # Errors
     /// How the connection ended instead.
     pub async fn send(&self, request: &Request, sent: Instant) -> Result<(Head, reqwest::Response), End> {
-        let mut builder = self.client.request(reqwest::Method::POST, &request.url);
-        for (name, value) in &request.headers {
-            builder = builder.header(name, value);
-        }
-        let response = builder.body(request.body.clone()).send().await.map_err(|e| end(&e))?;
+        let response = self.open(request).await.map_err(|e| end(&e))?;
         let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
         let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         Ok((Head { after: elapsed(sent), status: response.status().as_u16(), headers }, response))
+    }
+
+    /// Asks something small: the body of a success, `None` for any other answer or one of more than `most` bytes. May be dropped while it
+    /// waits.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, End> {
+        let mut response = self.open(request).await.map_err(|e| end(&e))?;
+        let mut body = Vec::new();
+        if !response.status().is_success() {
+            return Ok(None);
+        }
+        while let Ok(Some(bytes)) = response.chunk().await {
+            if body.len() + bytes.len() > most {
+                return Ok(None);
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(String::from_utf8(body).ok())
+    }
+
+    async fn open(&self, request: &Request) -> reqwest::Result<reqwest::Response> {
+        let method = if request.method == "GET" { reqwest::Method::GET } else { reqwest::Method::POST };
+        let mut builder = self.client.request(method, &request.url);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        builder.body(request.body.clone()).send().await
     }
 }
 

@@ -1,12 +1,15 @@
 //! `llm-stream`: a model's stream as events.
 
+mod allow;
 mod args;
 mod ask;
+mod capabilities;
 mod faults;
 mod http;
 mod interrupt;
 mod key;
 mod log;
+mod mode;
 mod out;
 mod pour;
 mod recorder;

@@ -97,6 +97,11 @@ impl Recorder {
         self.fresh.push(exchange);
     }
 
+    /// Whether anybody but the tape was asked.
+    pub fn has_recorded(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
     /// Appends what was recorded to the file, in one write. `good` says that the turn did not fail: in mode `auto` the answers of
     /// one that did would stand in the way of the next try.
     ///

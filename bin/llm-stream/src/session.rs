@@ -3,18 +3,20 @@
 use crate::args::{Args, Fallback, Speed};
 use crate::http::{Live, Network, elapsed, ending};
 use crate::interrupt::Watch;
+use crate::mode::Auto;
 use crate::out::{Clock, Out};
 use crate::pour::{Limits, Poured, pour};
 use crate::recorder::Recorder;
 use crate::retry;
 use crate::source::{Recorded, Source, What};
-use crate::turn::Turn;
+use crate::turn::{Told, Turn};
 use anyhow::{Context, Result};
+use event::payload::Warning;
 use std::time::{Duration, SystemTime};
 use stdio::Failure;
 use tokio::time::Instant;
 use upstream::tape::{Exchange, Head, Miss};
-use upstream::{End, Request, Stream};
+use upstream::{End, Request, Stream, refuses_tools};
 
 /// The longest body of an error that is read.
 const ERROR_BODY: usize = 1 << 20;
@@ -23,6 +25,8 @@ const ERROR_BODY: usize = 1 << 20;
 pub struct Session<'s> {
     pub args: &'s Args,
     pub turn: &'s Turn,
+    /// What may be learned when the provider refuses tools; then the same is asked with the tools in the prompt.
+    pub auto: Option<Auto<'s>>,
     pub network: Option<Network>,
     pub recorder: Option<&'s mut Recorder>,
     pub watch: &'s Watch,
@@ -52,24 +56,44 @@ impl Session<'_> {
     /// Failures of standard output, a request that cannot be made.
     pub async fn run(mut self) -> Result<Option<i32>> {
         let deadline = self.args.connection.timeout.map(|time| Instant::now() + time);
-        let (mut attempt, mut way) = (1, self.turn.way);
+        let (mut attempt, mut retries, mut way) = (1, 0, self.turn.way);
+        let mut refused: Option<String> = None;
         loop {
             let request = self.turn.request(self.args, way)?;
             let mut stream = Stream::new(self.turn.api, self.turn.stream_options(&request, attempt, way));
             let stats = stream.stats();
-            stats.retries = Some(u64::from(attempt - 1)).filter(|n| *n > 0);
-            stats.fallbacks = way.whole.then_some(1);
+            stats.retries = Some(u64::from(retries)).filter(|n| *n > 0);
+            stats.fallbacks = Some(u64::from(way.whole) + u64::from(refused.is_some())).filter(|n| *n > 0);
             let trouble = match self.attempt(&request, &mut stream, deadline).await? {
-                Attempt::Ended => return Ok(None),
+                Attempt::Ended => {
+                    let live = self.recorder.is_none_or(|r| r.has_recorded());
+                    if let (Some(auto), Some(said)) = (self.auto.filter(|_| live), &refused) {
+                        auto.refused(said);
+                    }
+                    return Ok(None);
+                }
                 Attempt::Signal(signal) => return Ok(Some(signal)),
                 Attempt::Trouble(trouble) => trouble,
             };
+            if let (Some(_), Told::Native, Some(said)) = (&self.auto, way.told, trouble.refuses_tools()) {
+                let message = format!("{said}; the same is asked again with the tools in the prompt");
+                self.out.event(&Warning {
+                    source: "llm-stream",
+                    code: "tools_refused",
+                    message: &message,
+                    ..Warning::default()
+                });
+                way.told = self.turn.tag();
+                refused = Some(said);
+                attempt += 1;
+                continue;
+            }
             let may_fall_back = self.args.connection.fallback == Fallback::Sync && self.turn.streams() && !way.whole;
             if may_fall_back && trouble.refuses_streaming() {
                 way.whole = true;
                 continue;
             }
-            let wait = trouble.wait(attempt).filter(|_| attempt <= self.args.connection.retries);
+            let wait = trouble.wait(retries + 1).filter(|_| retries < self.args.connection.retries);
             let wait = wait.filter(|wait| deadline.is_none_or(|deadline| Instant::now() + *wait < deadline));
             let Some(wait) = wait.map(|wait| self.scaled(wait)) else {
                 trouble.write(&mut stream, self.out);
@@ -87,6 +111,7 @@ impl Session<'_> {
                 () = tokio::time::sleep(wait) => {}
             }
             attempt += 1;
+            retries += 1;
         }
     }
 
@@ -224,6 +249,12 @@ impl Trouble {
         }
     }
 
+    /// What the provider said, if it takes no tools.
+    fn refuses_tools(&self) -> Option<String> {
+        let Trouble::Refused(head, body) = self else { return None };
+        refuses_tools(head.status, &String::from_utf8_lossy(body))
+    }
+
     /// Whether the provider would answer if it were not asked for a stream.
     fn refuses_streaming(&self) -> bool {
         let Trouble::Refused(head, body) = self else { return false };
@@ -258,8 +289,9 @@ impl Trouble {
 }
 
 /// Words with which servers say that they do not stream, or do not know a member that asks for it.
-const REFUSALS: [&str; 14] = [
+const REFUSALS: [&str; 15] = [
     "not support",
+    "n't support",
     "unsupported",
     "not available",
     "unavailable",

@@ -16,22 +16,34 @@ use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, reques
 #[derive(Debug)]
 pub struct Turn {
     pub api: Api,
-    options: RequestOptions,
+    pub options: RequestOptions,
     talk: Conversation,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
     prefill: Option<String>,
+    /// The dialect of the prompt, if the tools stand there.
+    pub dialect: &'static Dialect,
     /// How it is asked first.
     pub way: Way,
 }
 
 /// How a request is made.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// The answer is asked for at once, not as a stream.
     pub whole: bool,
-    /// The tools stand in the prompt, in this dialect.
-    pub dialect: Option<&'static Dialect>,
+    pub told: Told,
+}
+
+/// How the model learns of its tools.
+#[derive(Clone, Copy, Debug)]
+pub enum Told {
+    /// In the request, if there are any.
+    Native,
+    /// In the prompt, in this dialect.
+    Tag(&'static Dialect),
+    /// Not at all; earlier calls are text of this dialect.
+    Nothing(&'static Dialect),
 }
 
 impl Turn {
@@ -70,8 +82,28 @@ impl Turn {
             headers: typed.headers.clone(),
             stream: !typed.no_stream,
         };
-        let way = Way { whole: false, dialect: (typed.tools_mode == ToolsMode::Tag).then_some(dialect) };
-        Ok(Turn { api, options, talk: Conversation::default(), tools, prefill: typed.prefill.clone(), way })
+        let way = Way { whole: false, told: Told::Native };
+        let mut turn =
+            Turn { api, options, talk: Conversation::default(), tools, prefill: typed.prefill.clone(), dialect, way };
+        if typed.tools_mode == ToolsMode::Tag {
+            turn.way.told = turn.tag();
+        }
+        Ok(turn)
+    }
+
+    /// The tools in the prompt, in the dialect of this turn.
+    pub fn tag(&self) -> Told {
+        self.tag_in(self.dialect)
+    }
+
+    /// The tools in the prompt, in `dialect`. Nothing there enforces that none is called: what looks like a call must stay text then.
+    pub fn tag_in(&self, dialect: &'static Dialect) -> Told {
+        if self.options.tool_choice.as_deref() == Some("none") { Told::Nothing(dialect) } else { Told::Tag(dialect) }
+    }
+
+    /// Whether there are tools to learn of.
+    pub fn has_tools(&self) -> bool {
+        self.tools.as_deref().is_some_and(|tools| tools != "[]")
     }
 
     /// Takes the key, which only a request that is really sent needs.
@@ -139,7 +171,12 @@ impl Turn {
     /// When the conversation is empty or cannot be put into the API's shape, or the key would be sent unprotected.
     pub fn request(&self, args: &Args, way: Way) -> Result<Request> {
         let stream = self.options.stream && !way.whole;
-        let options = RequestOptions { stream, dialect: way.dialect, ..self.options.clone() };
+        let mut options = RequestOptions { stream, ..self.options.clone() };
+        match way.told {
+            Told::Native => {}
+            Told::Tag(dialect) => options.dialect = Some(dialect),
+            Told::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
+        }
         let request = request(self.api, &self.talk, &options)?;
         key::check(args, &request)?;
         Ok(request)
@@ -147,15 +184,13 @@ impl Turn {
 
     /// What `stream_start` says of this turn.
     pub fn stream_options(&self, request: &Request, attempt: u32, way: Way) -> StreamOptions {
-        // Where nothing enforces that no tool is called, what looks like a call must stay text.
-        let dialect = way.dialect.filter(|_| self.options.tool_choice.as_deref() != Some("none"));
-        let tools_mode = match (way.dialect, &self.tools) {
-            (Some(_), _) if dialect.is_some() => "tag",
-            (None, Some(_)) => "native",
-            _ => "none",
+        let (tools_mode, dialect) = match (way.told, &self.tools) {
+            (Told::Tag(dialect), _) => ("tag", Some(dialect)),
+            (Told::Native, Some(_)) => ("native", None),
+            (Told::Native, None) | (Told::Nothing(_), _) => ("none", None),
         };
         StreamOptions {
-            tools: self.tools.clone(),
+            tools: self.tools.clone().filter(|_| tools_mode != "none"),
             tools_mode: Some(tools_mode.to_owned()),
             dialect: dialect.map(|d| d.name.to_owned()),
             prefill: self.prefill.clone(),
