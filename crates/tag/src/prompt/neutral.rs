@@ -104,7 +104,7 @@ mod tests {
             Part::Mark(marks) | Part::Maybe { marks, .. } => *marks,
             _ => &[],
         });
-        let mut plain: Vec<_> = inner.filter(|mark| !neutral(mark).contains("\\u")).collect();
+        let mut plain: Vec<&str> = inner.copied().filter(|mark| !neutral(mark).contains("\\u")).collect();
         plain.sort_unstable();
         plain.dedup();
         assert_eq!(plain, [":", "Action", "Action Input", "Action:", "function"]);
