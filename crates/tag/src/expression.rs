@@ -30,6 +30,7 @@ pub(crate) struct ExpressionForm {
 pub(crate) struct Expression {
     form: &'static ExpressionForm,
     state: State,
+    /// How many calls are whole.
     done: usize,
 }
 
@@ -93,11 +94,6 @@ impl Expression {
             State::Name => self.done > 0 && !self.form.list,
             _ => false,
         }
-    }
-
-    /// How many calls are whole.
-    pub fn done(&self) -> usize {
-        self.done
     }
 
     /// Outside the brackets of a call.
@@ -195,8 +191,5 @@ impl Expression {
 
 /// The names that arguments without one take: the tool's parameters, in the order of its schema.
 fn positional(context: &Context<'_>, name: &str) -> Vec<String> {
-    match context.tools.and_then(|tools| tools.schema(name)) {
-        Some(Ok(schema)) => schema.properties().map(str::to_owned).collect(),
-        _ => Vec::new(),
-    }
+    context.tools.map(|tools| tools.parameters(name).keys().map(str::to_owned).collect()).unwrap_or_default()
 }

@@ -189,16 +189,6 @@ impl Literal {
         }
     }
 
-    /// The text ends after `rest`, which is what [`Literal::push`] did not take: `Done` if the value is whole.
-    pub fn finish(&mut self, rest: &str, out: &mut String) -> Step {
-        // A comma ends every scalar in both notations.
-        match self.push(&format!("{rest},"), out) {
-            Step::Done(n) => Step::Done(n.min(rest.len())),
-            Step::More(_) => Step::Fail(SHORT),
-            fail => fail,
-        }
-    }
-
     fn step(&mut self, text: &str, at: usize, out: &mut String) -> Went {
         match &mut self.state {
             State::Text(quoted) => {

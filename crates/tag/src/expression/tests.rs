@@ -60,7 +60,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
             Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
         }
     }
-    assert_eq!(found.iter().filter(|call| call.ends_with('\0')).count(), expression.done());
+    assert_eq!(found.iter().filter(|call| call.ends_with('\0')).count(), expression.done);
     let mut found: Vec<String> =
         found.into_iter().map(|call| call.strip_suffix('\0').map_or(format!("{call}…"), str::to_owned)).collect();
     // How far a call that failed had been written depends on the cut.

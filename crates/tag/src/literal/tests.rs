@@ -21,10 +21,11 @@ fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'stat
             other => panic!("{other:?}"),
         }
     }
-    match literal.finish(&rest, &mut out) {
+    // A comma ends every scalar.
+    match literal.push(&(rest.clone() + ","), &mut out) {
         Step::Done(n) => Ok((out, taken + n)),
         Step::Fail(why) => Err(why),
-        other => panic!("{other:?}"),
+        _ => Err(SHORT),
     }
 }
 
