@@ -24,7 +24,7 @@ pub fn replay(args: &Args) -> Result<Status> {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
-    let (typed, dialect) = (&args.request, tools::dialect(&args.request)?);
+    let (typed, dialect) = (&args.request, tools::dialect(args)?);
     let mut said = StreamOptions { prefill: typed.prefill.clone(), ..StreamOptions::default() };
     if typed.tools_mode == ToolsMode::Tag {
         said.tools_mode = Some("tag".to_owned());

@@ -1,6 +1,6 @@
 //! The tools that were named on the command line, and how the model learns of them.
 
-use crate::args::{Request, ToolsMode};
+use crate::args::{Args, Request, ToolsMode};
 use anyhow::{Context, Result, anyhow, bail};
 use tag::Dialect;
 
@@ -23,9 +23,10 @@ pub fn tools(typed: &Request) -> Result<Option<String>> {
 ///
 /// # Errors
 /// An unknown name, or one that native mode has no use for.
-pub fn dialect(typed: &Request) -> Result<&'static Dialect> {
+pub fn dialect(args: &Args) -> Result<&'static Dialect> {
+    let typed = &args.request;
     let name = typed.dialect.as_deref().unwrap_or(DEFAULT);
-    if typed.dialect.is_some() && typed.tools_mode == ToolsMode::Native {
+    if typed.dialect.is_some() && typed.tools_mode == ToolsMode::Native && !args.auto.probe {
         bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
     }
     named(name).map_err(|why| anyhow!("--dialect: {why}"))

@@ -53,7 +53,7 @@ impl Turn {
     /// One line that names the option and the remedy.
     pub fn new(args: &Args, recorded: Option<(Api, String)>) -> Result<Turn> {
         let typed = &args.request;
-        let dialect = tools::dialect(typed)?;
+        let dialect = tools::dialect(args)?;
         let (api, model) = recorded.unzip();
         let api = match (typed.api, env::var("LLM_API")) {
             (Some(api), _) => api,

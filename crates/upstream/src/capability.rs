@@ -72,10 +72,17 @@ impl Question {
         let (native, what) = match self.kind {
             Kind::Models => listed(self.entry(body)?)?,
             Kind::Props => template(body)?,
-            Kind::Studio => (has(self.entry(body)?.get("capabilities")?, "tool_use")?, "capabilities"),
+            Kind::Studio => (self.studio(body)?, "capabilities"),
             Kind::Show => (has(body.get("capabilities")?, "tools")?, "capabilities"),
         };
-        Some((native, format!("{what} of {}", self.request.url)))
+        Some((native, format!("{what} of {}", plain_url(&self.request.url))))
+    }
+
+    /// What LM Studio says. Where it lists what models can do, one without a list can do nothing.
+    fn studio(&self, body: Raw<'_>) -> Option<bool> {
+        let lists = |entry: Raw<'_>| has(entry.get("capabilities")?, "tool_use");
+        let mine = lists(self.entry(body)?);
+        mine.or_else(|| body.get("data")?.items().any(|entry| lists(entry).is_some()).then_some(false))
     }
 
     /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may stand there without its suffix.
@@ -203,6 +210,7 @@ mod tests {
                 Some(true),
             ),
             (2, r#"{"data":[{"id":"a/m:free","type":"vlm","capabilities":["vision"]}]}"#, Some(false)),
+            (2, r#"{"data":[{"id":"a/m:free","type":"llm"},{"id":"x","capabilities":["tool_use"]}]}"#, Some(false)),
             (2, r#"{"data":[{"id":"a/m:free","type":"llm"}]}"#, None),
             (3, r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#, Some(true)),
             (3, r#"{"capabilities":["completion"]}"#, Some(false)),

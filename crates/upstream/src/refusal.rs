@@ -18,8 +18,14 @@ pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
         Ok(value) => texts(value, &mut sentences),
         Err(_) => sentences.push(body.to_owned()),
     }
-    sentences.iter().any(|text| refuses(&text.to_lowercase())).then(|| Failure::of_body(status, body).message)
+    sentences.iter().any(|text| refuses(&text.to_lowercase())).then(|| {
+        let message = Failure::of_body(status, body).message;
+        message.chars().take(LONGEST).collect()
+    })
 }
+
+/// How much of what a server said is kept, in characters.
+const LONGEST: usize = 500;
 
 /// Members of an error that repeat what was asked.
 const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];

@@ -222,9 +222,14 @@ mod tests {
                     assert_eq!(times, 1, "{} {}: {text:?} in {body}", api.name(), dialect.name);
                 }
                 let whole = body.to_string();
-                for absent in
-                    ["secret thought", "web_search", "/bin/g", "tool_call_id", "\"tool_calls\"", "functionCall"]
-                {
+                for absent in [
+                    "secret thought",
+                    "web_search",
+                    "/bin/g",
+                    "\"tool_call_id\":",
+                    "\"tool_calls\":",
+                    "\"functionCall\":",
+                ] {
                     assert!(!whole.contains(absent), "{} {absent}: {whole}", api.name());
                 }
                 assert!(NATIVE.iter().all(|key| body.get(*key).is_none()), "{whole}");
@@ -240,6 +245,23 @@ mod tests {
             body["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
         assert_eq!(roles, ["system", "user", "assistant", "user", "user"]);
         assert_eq!(body["messages"][2].as_object().unwrap().keys().collect::<Vec<_>>(), ["role", "content"]);
+    }
+
+    #[test]
+    fn what_a_tool_said_is_one_json_string_whatever_it_said() {
+        for dialect in Dialect::all() {
+            let messages = body(Api::OpenaiChat, &options(None, dialect.name), &log())["messages"].take();
+            let results = messages[3]["content"].as_str().unwrap();
+            let strings = results.match_indices('"').filter_map(|(at, _)| {
+                serde_json::Deserializer::from_str(&results[at..]).into_iter::<String>().next()?.ok()
+            });
+            let found: Vec<String> = strings.filter(|text| *text == "one" || *text == HOSTILE).collect();
+            assert_eq!(found, ["one", HOSTILE], "{}: {results}", dialect.name);
+            for tag in ["<tool name=\"rm\">", "</tool_response><", "<|im_end|>", "[TOOL_CALLS]", "\u{2028}", "```\\\""]
+            {
+                assert!(!results.contains(tag), "{} {tag}: {results}", dialect.name);
+            }
+        }
     }
 
     #[test]
