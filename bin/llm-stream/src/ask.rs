@@ -40,8 +40,10 @@ pub fn ask(args: &Args) -> Result<Status> {
             let network = if recorder.is_some() { None } else { Some(network()?) };
             let auto = Auto::new(args, &turn);
             let verdict = auto.find(network.as_ref(), &watch).await?;
-            out.text(&auto.show(&verdict))?;
-            return Ok(watch.signal().map_or(Status::Done, Status::Signal));
+            return match watch.signal() {
+                Some(signal) => Ok(Status::Signal(signal)),
+                None => out.text(&auto.show(&verdict)).map(|()| Status::Done).map_err(Into::into),
+            };
         }
         let network = if offline { None } else { Some(network()?) };
         let talk = log::read(args, watch.signals(), &mut out)?;

@@ -167,7 +167,8 @@ impl<'a> Auto<'a> {
 
     /// What the server says, if it says anything in time.
     async fn listed(&self, network: &Network) -> Option<Known> {
-        let deadline = Instant::now() + PATIENCE.min(self.args.connection.idle_timeout);
+        let typed = &self.args.connection;
+        let deadline = Instant::now() + PATIENCE.min(typed.idle_timeout).min(typed.timeout.unwrap_or(PATIENCE));
         let local = key::is_loopback(self.turn.url()) || self.turn.url().starts_with("http:");
         for question in questions(self.turn.api, &self.turn.options, local) {
             if key::check(self.args, &question.request).is_err() {
