@@ -9,7 +9,9 @@ mod expression;
 mod literal;
 mod params;
 mod prompt;
+mod start_tag;
 mod table;
+mod tree;
 mod write;
 
 pub use dialect::Dialect;

@@ -1,0 +1,62 @@
+//! What a value's text means where it may hold entities and CDATA sections.
+
+use super::ParamForm;
+use super::head::Found;
+use std::borrow::Cow;
+
+/// What opens and closes text in which no closer counts.
+pub(super) const DATA: (&str, &str) = ("<![CDATA[", "]]>");
+
+/// The longest entity, in bytes, as in `&#x10ffff;`.
+const LONGEST: usize = 10;
+
+/// The entity that `text` begins with: its length and what it means.
+pub(super) fn entity(text: &str) -> Found<(usize, String)> {
+    let Some(rest) = text.strip_prefix('&') else { return Found::No };
+    let end = rest.bytes().take(LONGEST - 1).position(|c| !c.is_ascii_alphanumeric() && c != b'#');
+    match end {
+        Some(end) if rest.as_bytes()[end] == b';' => {
+            let length = end + 2;
+            match quick_xml::escape::unescape(&text[..length]) {
+                Ok(meant) => Found::Here((length, meant.into_owned())),
+                Err(_) => Found::No,
+            }
+        }
+        None if rest.len() < LONGEST - 1 => Found::Perhaps,
+        _ => Found::No,
+    }
+}
+
+impl ParamForm {
+    /// The meaning of the whole text of a value.
+    pub(crate) fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        if !(self.cdata && text.contains(DATA.0) || self.entities && text.contains('&')) {
+            return Cow::Borrowed(text);
+        }
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find(['<', '&']) {
+            out.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if self.cdata
+                && let Some((data, after)) = rest.strip_prefix(DATA.0).and_then(|data| data.split_once(DATA.1))
+            {
+                out.push_str(data);
+                rest = after;
+                continue;
+            }
+            match entity(rest) {
+                Found::Here((length, meant)) if self.entities => {
+                    out.push_str(&meant);
+                    rest = &rest[length..];
+                }
+                _ => {
+                    out.push_str(&rest[..1]);
+                    rest = &rest[1..];
+                }
+            }
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
+    }
+}

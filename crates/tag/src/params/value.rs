@@ -1,0 +1,127 @@
+//! One value: said as it comes where it can only be a string, held until its end where its type must be judged first.
+
+use super::head::Says;
+use super::{ParamForm, Style, Trim};
+use crate::calls::Calls;
+use crate::tree;
+use event::Raw;
+use json::{Converted, Typed};
+
+const MISFIT: &str = "a value is not of the type that its parameter asks for and stays a string";
+
+/// One value being read.
+#[derive(Debug)]
+pub(super) struct Value {
+    form: &'static ParamForm,
+    says: Says,
+    /// It is a string and is said as it comes.
+    streams: bool,
+    /// What may be taken off at the end.
+    pending: String,
+    /// The text so far, if it is held.
+    held: String,
+    scratch: Vec<u8>,
+}
+
+impl Value {
+    /// The value of a parameter of which this is known.
+    pub fn new(form: &'static ParamForm, says: Says, typed: &Typed<'_>, calls: &mut Calls) -> Value {
+        let streams = match says {
+            Says::String => true,
+            Says::Json => false,
+            Says::Nothing => typed.only_string(),
+        };
+        if streams {
+            calls.arguments("\"");
+        }
+        Value { form, says, streams, pending: String::new(), held: String::new(), scratch: Vec::new() }
+    }
+
+    /// Whether entities and CDATA sections are to be resolved before the text comes here.
+    pub fn streams(&self) -> bool {
+        self.streams
+    }
+
+    /// The next piece of its text.
+    pub fn text(&mut self, piece: &str, calls: &mut Calls) {
+        if piece.is_empty() {
+            return;
+        }
+        if self.pending == "\r" && piece == "\n" {
+            self.pending.push('\n');
+            return;
+        }
+        let kept = match self.form.trim {
+            Trim::None => piece,
+            Trim::OneNewline => {
+                let kept = piece.strip_suffix('\n').unwrap_or(piece);
+                kept.strip_suffix('\r').unwrap_or(kept)
+            }
+        };
+        self.firm(calls);
+        self.say(kept, calls);
+        self.pending.push_str(&piece[kept.len()..]);
+    }
+
+    /// The next piece of text of which nothing is taken off.
+    pub fn data(&mut self, piece: &str, calls: &mut Calls) {
+        self.firm(calls);
+        self.say(piece, calls);
+    }
+
+    fn firm(&mut self, calls: &mut Calls) {
+        if !self.pending.is_empty() {
+            let mut pending = std::mem::take(&mut self.pending);
+            self.say(&pending, calls);
+            pending.clear();
+            self.pending = pending;
+        }
+    }
+
+    fn say(&mut self, piece: &str, calls: &mut Calls) {
+        if !self.streams {
+            self.held.push_str(piece);
+        } else if !piece.is_empty() {
+            self.scratch.clear();
+            event::push_string(&mut self.scratch, piece);
+            let inner = self.scratch.get(1..self.scratch.len() - 1).unwrap_or_default();
+            calls.arguments(std::str::from_utf8(inner).unwrap_or_default());
+        }
+    }
+
+    /// The value is whole.
+    pub fn end(mut self, typed: &Typed<'_>, calls: &mut Calls) {
+        if self.pending == "\r" {
+            self.firm(calls);
+        }
+        if self.streams {
+            calls.arguments("\"");
+        } else if self.convert(typed, &mut calls.text) == Converted::Misfit {
+            calls.wrote();
+            calls.note(MISFIT);
+        } else {
+            calls.wrote();
+        }
+    }
+
+    fn convert(&self, typed: &Typed<'_>, out: &mut String) -> Converted {
+        if let Style::Element { prefix } = self.form.style
+            && let Some(converted) = tree::convert(&self.held, prefix, typed, self.form, out)
+        {
+            return converted;
+        }
+        let text = self.form.plain(&self.held);
+        if self.says == Says::Json {
+            let bare = text.trim_ascii();
+            if Raw::parse(bare).is_ok() {
+                out.push_str(bare);
+                return Converted::Fits;
+            }
+            if !typed.is_known() {
+                out.push_str(&event::quoted(&text));
+                return Converted::Misfit;
+            }
+        }
+        typed.convert(&text, out)
+    }
+}

@@ -1,0 +1,109 @@
+//! Elements inside elements, made into the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
+
+use crate::params::{ParamForm, element_name};
+use json::{Converted, JsonType, Typed};
+
+/// How deep elements are followed.
+const MAX_DEPTH: u32 = 64;
+
+/// Appends the JSON of what stands in an element, if it is other elements and the schema asks for an object or an array there.
+/// Each tag has `prefix` before it. An object has a member for each element, an array an item for each, whatever its name.
+/// `None`, and nothing appended: it is no such thing. Else whether all of it became what the schema asks for.
+pub(crate) fn convert(
+    text: &str,
+    prefix: &str,
+    typed: &Typed<'_>,
+    form: &ParamForm,
+    out: &mut String,
+) -> Option<Converted> {
+    let start = out.len();
+    let converted = Tree { prefix, form }.inside(text, typed, 0, out);
+    if converted.is_none() {
+        out.truncate(start);
+    }
+    converted
+}
+
+struct Tree<'a> {
+    prefix: &'a str,
+    form: &'a ParamForm,
+}
+
+impl Tree<'_> {
+    fn inside(&self, text: &str, typed: &Typed<'_>, depth: u32, out: &mut String) -> Option<Converted> {
+        let (object, array) = (typed.allows(JsonType::Object), typed.allows(JsonType::Array));
+        let bare = text.trim_ascii();
+        if typed.only_string() || !(object || array) || depth >= MAX_DEPTH {
+            return None;
+        }
+        if bare.is_empty() && typed.allows(JsonType::String) {
+            return None;
+        }
+        let children = self.children(bare)?;
+        let items = array && (!object || children.iter().all(|(name, _)| *name == "item"));
+        let mut converted = Converted::Fits;
+        out.push(if items { '[' } else { '{' });
+        for (n, (name, inner)) in children.iter().enumerate() {
+            if n > 0 {
+                out.push(',');
+            }
+            let typed = if items { typed.items() } else { typed.property(name) };
+            if !items {
+                out.push_str(&event::quoted(name));
+                out.push(':');
+            }
+            let whole = self.inside(inner, &typed, depth + 1, out);
+            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out)) == Converted::Misfit {
+                converted = Converted::Misfit;
+            }
+        }
+        out.push(if items { ']' } else { '}' });
+        Some(converted)
+    }
+
+    /// The elements that a text consists of: their names and what stands in them.
+    fn children<'t>(&self, text: &'t str) -> Option<Vec<(&'t str, &'t str)>> {
+        let mut rest = text;
+        let mut children = Vec::new();
+        while !rest.is_empty() {
+            let tag = rest.strip_prefix(self.prefix)?.strip_prefix('<')?;
+            let name = element_name(tag);
+            let after = tag[name.len()..].trim_ascii_start();
+            if name.is_empty() {
+                return None;
+            }
+            if let Some(after) = after.strip_prefix("/>") {
+                children.push((name, ""));
+                rest = after.trim_ascii_start();
+                continue;
+            }
+            let body = after.strip_prefix('>')?;
+            let (inner, after) = self.body(name, body)?;
+            children.push((name, inner));
+            rest = after.trim_ascii_start();
+        }
+        Some(children)
+    }
+
+    /// What stands before the closing tag that belongs to `name`, and what after it. Elements of the same name may nest.
+    fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
+        let (open, close) = (format!("{}<{name}>", self.prefix), format!("{}</{name}>", self.prefix));
+        let first = open.as_bytes()[0];
+        let (mut at, mut depth) = (0, 0);
+        loop {
+            at += memchr::memchr(first, &text.as_bytes()[at..])?;
+            let rest = &text[at..];
+            if let Some(after) = rest.strip_prefix(&close[..]) {
+                if depth == 0 {
+                    return Some((&text[..at], after));
+                }
+                depth -= 1;
+            } else if rest.starts_with(&open) {
+                depth += 1;
+            } else if self.form.cdata && rest.starts_with("<![CDATA[") {
+                at += rest.find("]]>")?;
+            }
+            at += 1;
+        }
+    }
+}
