@@ -3,7 +3,6 @@
 //! Sources are the messages that servers really send (each is a case of the test below). What counts is a sentence that names
 //! tools, or the calling of functions, and refuses them; one that refuses a schema, a choice, or too many tools does not.
 
-use crate::failure::Failure;
 use event::Raw;
 
 /// What the server said, if the answer with this HTTP status and body refuses tools as such.
@@ -18,14 +17,13 @@ pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
         Ok(value) => texts(value, &mut sentences),
         Err(_) => sentences.push(body.to_owned()),
     }
-    sentences.iter().any(|text| refuses(&text.to_lowercase())).then(|| {
-        let message = Failure::of_body(status, body).message;
-        message.chars().take(LONGEST).collect()
-    })
+    let said = sentences.iter().find(|text| refuses(&text.to_lowercase()))?;
+    let words: Vec<&str> = said.split_whitespace().collect();
+    Some(format!("HTTP {status}: {}", words.join(" ").chars().take(LONGEST).collect::<String>()))
 }
 
 /// How much of what a server said is kept, in characters.
-const LONGEST: usize = 500;
+const LONGEST: usize = 300;
 
 /// Members of an error that repeat what was asked.
 const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];
@@ -39,6 +37,10 @@ fn texts(value: Raw<'_>, out: &mut Vec<String>) {
     if let (Some(at), Some(said)) = (value.get("loc").and_then(|loc| loc.items().last()), value.get_str("msg")) {
         // Pydantic: the place and what is wrong there.
         out.push(format!("{}: {said}", at.str().unwrap_or_default()));
+    }
+    let member = |key: &str| value.get_str(key).unwrap_or_default();
+    if member("param") == "tools" && matches!(&*member("code"), "unsupported_parameter" | "unknown_parameter") {
+        out.push(format!("{} (unsupported parameter: tools)", member("message")));
     }
     for (key, value) in value.entries() {
         if !ECHOES.contains(&key.as_ref()) && !matches!(key.as_ref(), "loc" | "msg") {
@@ -79,19 +81,19 @@ const WORDS: [&str; 14] = [
     "requires --jinja",
 ];
 
-/// Sentences of vLLM and llama.cpp that name what their operator has to turn on.
-const WHOLE: [&str; 3] = [
-    "requires --enable-auto-tool-choice",
-    "requires --tool-call-parser",
-    // llama.cpp makes a parser from the template only for requests with tools.
-    "unable to generate parser for this template",
-];
+/// Sentences of vLLM and SGLang that name what their operator has to turn on.
+const WHOLE: [&str; 3] =
+    ["requires --enable-auto-tool-choice", "requires --tool-call-parser", "unsupported tool_call_parser: none"];
+
+/// llama.cpp makes a parser from the template for requests with tools. It says the same when it is their schema that it cannot read.
+const NO_PARSER: &str = "unable to generate parser for this template";
 
 /// The most bytes between a refusal and the name behind it, and between a name and the refusal behind it.
 const BETWEEN: (usize, usize) = (40, 24);
 
 fn refuses(text: &str) -> bool {
     WHOLE.iter().any(|whole| text.contains(whole))
+        || (text.contains(NO_PARSER) && !text.contains("schema"))
         || NAMES.iter().flat_map(|name| text.match_indices(name)).any(|(at, name)| {
             let (before, after) = (&text[..at], &text[at + name.len()..]);
             stands_alone(before, after) && (refused_before(before) || refused_after(after))
@@ -173,7 +175,25 @@ mod tests {
             (500, r#"{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}"#),
             (
                 400,
-                r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed","type":"invalid_request_error"}}"#,
+                r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed: Conversation roles must alternate","type":"invalid_request_error"}}"#,
+            ),
+            // SGLang
+            (
+                400,
+                r#"{"object":"error","message":"Unsupported tool_call_parser: None","type":"BadRequestError","param":null,"code":400}"#,
+            ),
+            // DeepInfra, Novita behind OpenRouter, and a server that says it only with its code
+            (
+                405,
+                r#"{"status":"failure","message":"deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B"}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\"code\":400, \"message\":\"model features function calling not support\"}","provider_name":"Novita"}}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"message":"Tool use is not wired up for this model yet.","type":"invalid_request_error","param":"tools","code":"unsupported_parameter"}}"#,
             ),
             // LiteLLM
             (
@@ -226,11 +246,26 @@ mod tests {
             let said = refuses_tools(status, body);
             assert!(said.as_ref().is_some_and(|s| s.starts_with(&format!("HTTP {status}: "))), "{said:?} {body}");
         }
+        let long = format!("tools are not supported {}", "x\n".repeat(1000));
+        assert_eq!(refuses_tools(400, &long).map(|s| s.len()), Some(LONGEST + "HTTP 400: ".len()));
     }
 
     #[test]
     fn another_reason_stays_an_error() {
         for (status, body) in [
+            // As llama.cpp was heard to say them.
+            (
+                400,
+                r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed: JSON schema conversion failed:\nUnrecognized schema: {\"type\":\"strang\"}","type":"invalid_request_error"}}"#,
+            ),
+            (
+                400,
+                r#"{"error":{"code":400,"message":"Cannot use custom grammar constraints with tools.","type":"invalid_request_error"}}"#,
+            ),
+            (
+                500,
+                r#"{"error":{"code":500,"message":"Failed to parse tools: Expected 'tools' to be an array, got {\"name\":\"x\"}; tools = {\n  \"name\": \"x\"\n}","type":"server_error"}}"#,
+            ),
             (
                 400,
                 r#"{"error":{"message":"Invalid schema for function 'f': 'oneOf' is not supported","param":"tools[0].function.parameters"}}"#,
