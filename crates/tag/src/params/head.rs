@@ -155,8 +155,13 @@ impl<'t> From<'t> {
         if !first.is_whitespace() {
             return Err(Miss::Other);
         }
-        let length = start_tag::end(self.rest(), end).ok_or(Miss::Short)?;
-        let attributes = &self.rest()[..length];
+        let length = start_tag::end(self.rest(), end);
+        let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
+        // A tag that begins before this one has ended shows that this is none, and ends the wait for its end.
+        if attributes.contains(open) {
+            return Err(Miss::Other);
+        }
+        let length = length.ok_or(Miss::Short)?;
         let short = attributes.strip_suffix('/');
         let attributes = short.unwrap_or(attributes);
         let name = start_tag::attribute(attributes, name).ok_or(Miss::Other)?.trim().to_owned();

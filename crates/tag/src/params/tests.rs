@@ -346,3 +346,31 @@ fn a_head_that_never_ends_is_text() {
         assert_eq!(read(&MIMO, Some(&tools), &text, cuts), expected);
     }
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
+
+    /// Whatever a model writes: no panic, and cuts do not show.
+    #[test]
+    fn any_mixture_of_markers(form in 0..FORMS.len(), known: bool, words in proptest::collection::vec(0usize..40, 0..24)) {
+        let form = FORMS[form];
+        let mut parts = vec![
+            "a", "1", "\n", "\r", "\r\n", " ", "<", ">", "</", "]", "]]>", "<![CDATA[", "&lt;", "&", "\"", "'", "{", "é", "😀", "/>",
+            "\u{85}", "=", "s", "n", "<s>", "<o>",
+        ];
+        parts.extend(form.call_closers);
+        let mut written = String::new();
+        form.write(json!({"s": "x", "n": 1}).as_object().unwrap(), &mut written);
+        parts.push(&written);
+        match form.style {
+            Style::Equals { open, end, close } => parts.extend([open, end, close, "<parameter=s>"]),
+            Style::Attribute { open, end, close, name } => parts.extend([open[0], end, close[0], name]),
+            Style::Pair { key, value, .. } => parts.extend([key.0, key.1, value.0, value.1]),
+            Style::Element { prefix } => parts.extend([prefix, "</s>", "</o>"]),
+        }
+        let start = written.find('x').unwrap_or_default();
+        let text: String = std::iter::once(&written[..start]).chain(words.iter().map(|n| parts[n % parts.len()])).collect();
+        let tools = tools();
+        outcome(form, known.then_some(&tools), &text);
+    }
+}
