@@ -119,7 +119,7 @@ pub enum ToolsMode {
 #[command(next_help_heading = "Tools mode auto")]
 pub struct Auto {
     /// Print what auto finds for this model as JSON, and ask the model nothing
-    #[arg(long, conflicts_with_all = ["prompt", "dry_run"])]
+    #[arg(long)]
     pub probe: bool,
     /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN fits API/MODEL (default ~/.config/toolpipe/tools-mode)
     #[arg(long, value_name = "FILE")]

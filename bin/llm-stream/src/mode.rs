@@ -15,7 +15,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::{capability_key, plain_url, questions};
+use upstream::{Answer, capability_key, plain_url, questions};
 
 /// The longest time for all questions to a server together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -176,14 +176,17 @@ impl<'a> Auto<'a> {
             }
             // A server that cannot be reached will not answer the next one either.
             let body = tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await.ok()?.ok()?;
-            if let Some((native, detail)) = body.as_deref().and_then(|body| question.answer(body)) {
-                let known = Known { native, source: "model-list".to_owned(), detail };
-                if !key::is_loopback(self.turn.url()) {
-                    // A server on this machine answers at once, and may have another model tomorrow.
-                    self.learn(&known);
-                }
-                return Some(known);
+            let (native, detail) = match question.answer(body.as_deref()) {
+                Answer::Tells(native, detail) => (native, detail),
+                Answer::Nothing => continue,
+                Answer::Over => break,
+            };
+            let known = Known { native, source: "model-list".to_owned(), detail };
+            if !key::is_loopback(self.turn.url()) {
+                // A server on this machine answers at once, and may have another model tomorrow.
+                self.learn(&known);
             }
+            return Some(known);
         }
         None
     }

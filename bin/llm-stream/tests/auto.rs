@@ -81,6 +81,8 @@ fn lines(asked: &[Asked]) -> Vec<&str> {
 fn the_servers_own_words_decide() {
     let home = Home::new("list");
     let list = |entry: &str| format!("{{\"data\":[{{\"id\":\"other\"}},{entry}]}}");
+    let mut ollama = nothing(3);
+    ollama.push(answer("200 OK", JSON, "{\"version\":\"0.13.5\"}"));
     for (api, script, answered, mode, last) in [
         ("openai-chat", vec![], list(r#"{"id":"m","supported_parameters":["tools"]}"#), "native", "GET /v1/models"),
         ("openai-chat", vec![], list(r#"{"id":"m","supported_parameters":["stop"]}"#), "tag", "GET /v1/models"),
@@ -95,7 +97,7 @@ fn the_servers_own_words_decide() {
         ("anthropic", nothing(1), r#"{"chat_template":"{{ messages }}"}"#.into(), "tag", "GET /props"),
         ("openai-chat", nothing(2), list(r#"{"id":"m","capabilities":["tool_use"]}"#), "native", "GET /api/v0/models"),
         ("openai-chat", nothing(2), list(r#"{"id":"m","capabilities":["vision"]}"#), "tag", "GET /api/v0/models"),
-        ("openai-chat", nothing(3), r#"{"capabilities":["completion","tools"]}"#.into(), "native", "POST /api/show"),
+        ("openai-chat", ollama, r#"{"capabilities":["completion","tools"]}"#.into(), "native", "POST /api/show"),
         ("ollama", vec![], r#"{"capabilities":["completion"]}"#.into(), "tag", "POST /api/show"),
     ] {
         let scripts = script.into_iter().chain([answer("200 OK", JSON, &answered)]).collect();

@@ -27,8 +27,21 @@ enum Kind {
     Props,
     /// LM Studio
     Studio,
+    /// Whether it is Ollama at all: what stands behind this is not sent to a server that might take it for a turn.
+    Version,
     /// Ollama
     Show,
+}
+
+/// What an answer to a [`Question`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Whether the model calls natively, and what says so.
+    Tells(bool, String),
+    /// Nothing: the next question may be asked.
+    Nothing,
+    /// Nothing, and no question behind this one is for this server.
+    Over,
 }
 
 /// What to ask, in order, until something answers. `local` says that the server is on this machine or in its network, so that it may
@@ -57,6 +70,7 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
                 let root = ["/api/v0", "/v1"].iter().find_map(|v| versioned.strip_suffix(v)).unwrap_or(versioned);
                 questions.push(get(Kind::Props, format!("{root}/props")));
                 questions.push(get(Kind::Studio, format!("{root}/api/v0/models")));
+                questions.push(get(Kind::Version, format!("{root}/api/version")));
                 questions.push(show(root));
             }
             questions
@@ -66,16 +80,24 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
 }
 
 impl Question {
-    /// Whether the model calls natively, and what says so; `None` if this answer (the body of a success) does not tell.
-    pub fn answer(&self, body: &str) -> Option<(bool, String)> {
-        let body = Raw::parse(body).ok()?;
-        let (native, what) = match self.kind {
+    /// What the server answers: the body of a success, `None` for anything else.
+    pub fn answer(&self, body: Option<&str>) -> Answer {
+        let body = body.and_then(|body| Raw::parse(body).ok());
+        match body.and_then(|body| self.read(body)) {
+            Some((native, what)) => Answer::Tells(native, format!("{what} of {}", plain_url(&self.request.url))),
+            None if self.kind == Kind::Version && body.is_none_or(|v| v.get_str("version").is_none()) => Answer::Over,
+            None => Answer::Nothing,
+        }
+    }
+
+    fn read(&self, body: Raw<'_>) -> Option<(bool, &'static str)> {
+        Some(match self.kind {
             Kind::Models => listed(self.entry(body)?)?,
             Kind::Props => template(body)?,
             Kind::Studio => (self.studio(body)?, "capabilities"),
+            Kind::Version => return None,
             Kind::Show => (has(body.get("capabilities")?, "tools")?, "capabilities"),
-        };
-        Some((native, format!("{what} of {}", plain_url(&self.request.url))))
+        })
     }
 
     /// What LM Studio says. Where it lists what models can do, one without a list can do nothing.
@@ -168,7 +190,7 @@ mod tests {
         assert_eq!(of(Api::OpenaiChat, Some("https://openrouter.ai/api/v1")), ["https://openrouter.ai/api/v1/models"]);
         assert_eq!(of(Api::Ollama, None), ["http://localhost:11434/api/show"]);
         assert_eq!(of(Api::Ollama, Some("https://h/api?key=x")), ["https://h/api/show"]);
-        let all = ["http://h:1/v1/models", "http://h:1/props", "http://h:1/api/v0/models", "http://h:1/api/show"];
+        let all = ["v1/models", "props", "api/v0/models", "api/version", "api/show"].map(|p| format!("http://h:1/{p}"));
         for (api, base) in [
             (Api::OpenaiChat, "http://h:1/v1"),
             (Api::OpenaiChat, "http://h:1/v1/chat/completions"),
@@ -212,13 +234,23 @@ mod tests {
             (2, r#"{"data":[{"id":"a/m:free","type":"vlm","capabilities":["vision"]}]}"#, Some(false)),
             (2, r#"{"data":[{"id":"a/m:free","type":"llm"},{"id":"x","capabilities":["tool_use"]}]}"#, Some(false)),
             (2, r#"{"data":[{"id":"a/m:free","type":"llm"}]}"#, None),
-            (3, r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#, Some(true)),
-            (3, r#"{"capabilities":["completion"]}"#, Some(false)),
-            (3, r#"{"template":"old"}"#, None),
+            (4, r#"{"details":{},"capabilities":["completion","tools","thinking"]}"#, Some(true)),
+            (4, r#"{"capabilities":["completion"]}"#, Some(false)),
+            (4, r#"{"template":"old"}"#, None),
         ] {
-            let answer = all[at].answer(body);
-            assert_eq!(answer.as_ref().map(|(native, _)| *native), want, "{body}");
-            assert!(answer.is_none_or(|(_, what)| what.ends_with(&all[at].request.url)));
+            let native = match all[at].answer(Some(body)) {
+                Answer::Tells(native, what) => {
+                    assert!(what.ends_with(&all[at].request.url), "{what}");
+                    Some(native)
+                }
+                _ => None,
+            };
+            assert_eq!(native, want, "{body}");
+        }
+        assert_eq!(all[3].answer(Some(r#"{"version":"0.13.5"}"#)), Answer::Nothing);
+        assert_eq!(all[0].answer(None), Answer::Nothing);
+        for body in [None, Some("<html>"), Some("{}")] {
+            assert_eq!(all[3].answer(body), Answer::Over);
         }
     }
 

@@ -18,7 +18,7 @@ pub mod tape;
 mod turn;
 
 pub use api::Api;
-pub use capability::{Question, capability_key, plain_url, questions};
+pub use capability::{Answer, Question, capability_key, plain_url, questions};
 pub use conversation::{Block, Call, Conversation, Message, Problem};
 pub use recognise::recognise;
 pub use refusal::refuses_tools;
