@@ -8,6 +8,8 @@ pub(crate) enum Step {
     /// It took this many bytes and needs more. Less than all only where the rest may be the beginning of a marker or of a word:
     /// it is given again, with more after it.
     More(usize),
+    /// A call was said whole after this many bytes; the rest is given again at once.
+    Whole(usize),
     /// What it reads ended after this many bytes.
     Done(usize),
     /// It is not what it looked like, and why, as the end of a sentence.

@@ -3,16 +3,30 @@
 //! What it is: one table of dialects, the engines that read a call as it streams, the router that tells reasoning, answer and
 //! calls apart, and how each dialect is prompted. What it is not: it opens nothing, and it repairs no JSON.
 
+mod balance;
 mod calls;
 mod dialect;
+mod envelope;
 mod expression;
+mod free;
 mod literal;
+mod look;
+mod machine;
+mod messages;
+mod outlet;
 mod params;
+mod parser;
 mod prompt;
+mod quote;
+mod run;
 mod start_tag;
 mod table;
 mod tree;
 mod write;
 
-pub use dialect::Dialect;
+pub use dialect::{DEFAULT, Dialect};
+pub use look::{Look, UnknownDialect};
+pub use machine::{Options, Streams, Tag};
+pub use outlet::{Outlet, Piece};
+pub use parser::Parser;
 pub use prompt::{Call, Choice, Output, neutral};

@@ -83,7 +83,15 @@ impl Part {
             Part::Tag(tag) => tag.write(call.name, n),
             Part::Arguments | Part::Free(_) => arguments(call).to_owned(),
             Part::Calls(keys) => keys.write(calls),
-            Part::Params(_) => arguments(call).to_owned(),
+            Part::Params(form) => match serde_json::from_str(arguments(call)) {
+                Ok(members) => {
+                    let mut out = String::new();
+                    form.write(&members, &mut out);
+                    out
+                }
+                // What is no object is left as it is: JSON is read in the place of parameters too.
+                Err(_) => arguments(call).to_owned(),
+            },
             Part::Expression(form) => form.write(calls),
         }
     }
@@ -116,14 +124,14 @@ impl StartTag {
 
 impl Keys {
     fn write(&self, calls: &[Call<'_>]) -> String {
-        let several: Vec<String> = calls.iter().map(|call| self.object(call)).collect();
+        let several: Vec<String> = calls.iter().enumerate().map(|(n, call)| self.object(call, n)).collect();
         match self.shape {
             Shape::Object => several.concat(),
             Shape::Array | Shape::Single | Shape::Python => format!("[{}]", several.join(", ")),
         }
     }
 
-    fn object(&self, call: &Call<'_>) -> String {
+    fn object(&self, call: &Call<'_>, n: usize) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let arguments = arguments(call);
         let key = |keys: &[&str]| text(keys.first().unwrap_or(&""));
@@ -135,7 +143,11 @@ impl Keys {
                 format!("{{{}: {name}, {}: {}}}", key(self.name), key(self.arguments), python(&value))
             }
             Shape::Object | Shape::Array => {
-                let id = if self.write_id { format!("{}: {}, ", key(self.id), text(call.id)) } else { String::new() };
+                let id = match call.id {
+                    _ if !self.write_id => String::new(),
+                    "" => format!("{}: \"{n}\", ", key(self.id)),
+                    id => format!("{}: {}, ", key(self.id), text(id)),
+                };
                 format!("{{{id}{}: {}, {}: {arguments}}}", key(self.name), text(call.name), key(self.arguments))
             }
         }

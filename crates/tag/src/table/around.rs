@@ -63,7 +63,6 @@ pub(super) static COHERE: Framing = Framing {
         "<|START_OF_TURN_TOKEN|>",
         "<|END_OF_TURN_TOKEN|>",
     ],
-    dropped_first: &["<|END_THINKING|>"],
     ..BASE
 };
 

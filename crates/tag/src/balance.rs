@@ -1,0 +1,82 @@
+//! Where a JSON value ends, told by its brackets and quotes alone.
+//!
+//! Models write JSON that is nearly right: a raw newline in a string, a comma too many. What it means is judged later; here only
+//! its end matters. Strings are respected, so a marker or a bracket inside one closes nothing.
+
+use memchr::memchr2;
+
+/// The state of one value: an object, an array or a string. A few words long, fed with bytes in any pieces.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Balance {
+    depth: u32,
+    text: bool,
+    escape: bool,
+}
+
+impl Balance {
+    /// Whether a value that begins with this byte can be followed.
+    pub fn begins(byte: u8) -> bool {
+        matches!(byte, b'{' | b'[' | b'"')
+    }
+
+    /// Takes the next bytes, the value's first byte among them. Gives the index after its last byte, once that has come.
+    pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        let mut i = 0;
+        while i < bytes.len() {
+            if self.escape {
+                self.escape = false;
+                i += 1;
+                continue;
+            }
+            if self.text {
+                let Some(at) = memchr2(b'"', b'\\', &bytes[i..]) else { return None };
+                i += at + 1;
+                if bytes[i - 1] == b'\\' {
+                    self.escape = true;
+                } else {
+                    self.text = false;
+                    if self.depth == 0 {
+                        return Some(i);
+                    }
+                }
+                continue;
+            }
+            match bytes[i] {
+                b'"' => self.text = true,
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(i + 1);
+                    }
+                }
+                _ => {}
+            }
+            i += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_where_the_value_does_for_every_cut() {
+        for (text, end) in [
+            (r#"{"a":"}\"</x>"} rest"#, Some(15)),
+            ("[1,{\"b\":[]}],", Some(12)),
+            (r#""a\\"x"#, Some(5)),
+            ("{\"a\":\"l1\nl2\"}", Some(13)),
+            ("{\"a\":", None),
+        ] {
+            for cut in 0..=text.len() {
+                let mut b = Balance::default();
+                let first = b.push(&text.as_bytes()[..cut]);
+                let got = first.or_else(|| b.push(&text.as_bytes()[cut..]).map(|n| cut + n));
+                assert_eq!(got, end, "{text} cut at {cut}");
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! An argument as free text: the one string that the tool takes, or a JSON object.
+
+use crate::balance::Balance;
+use crate::calls::{Calls, Context, Step};
+use crate::dialect::FreeText;
+use crate::run::{Found, find, space};
+
+/// The engine; see the module.
+#[derive(Debug)]
+pub(crate) struct Free {
+    form: &'static FreeText,
+    json: Option<Balance>,
+    begun: bool,
+    text: String,
+}
+
+impl Free {
+    /// Begins after the marker before the text.
+    pub fn new(form: &'static FreeText) -> Free {
+        Free { form, json: None, begun: false, text: String::new() }
+    }
+
+    /// Takes the next piece. [`Step::Done`] comes before the marker that ends the text, or after the JSON object.
+    pub fn push(&mut self, text: &str, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+        let mut from = 0;
+        if !self.begun {
+            from = text.bytes().position(|c| !matches!(c, b' ' | b'\t')).unwrap_or(text.len());
+            let Some(first) = text.as_bytes().get(from) else { return Step::More(from) };
+            self.begun = true;
+            self.json = (*first == b'{').then(Balance::default);
+        }
+        if let Some(balance) = &mut self.json {
+            return match balance.push(&text.as_bytes()[from..]) {
+                Some(n) => {
+                    calls.arguments(&text[from..from + n]);
+                    Step::Done(from + n)
+                }
+                None => {
+                    calls.arguments(&text[from..]);
+                    Step::More(text.len())
+                }
+            };
+        }
+        // The earliest marker, or the beginning of one at the end.
+        for (at, _) in text[from..].char_indices() {
+            match find(self.form.until, &text[from + at..]) {
+                Found::Here(_) => {
+                    self.text.push_str(&text[from..from + at]);
+                    return match self.say(tool, context, calls) {
+                        Ok(()) => Step::Done(from + at),
+                        Err(why) => Step::Fail(why),
+                    };
+                }
+                Found::Perhaps => {
+                    self.text.push_str(&text[from..from + at]);
+                    return Step::More(from + at);
+                }
+                Found::No => {}
+            }
+        }
+        self.text.push_str(&text[from..]);
+        Step::More(text.len())
+    }
+
+    /// The whole text has ended here.
+    pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+        if self.json.is_some() { Err("the text ends inside its arguments") } else { self.say(tool, context, calls) }
+    }
+
+    fn say(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+        let text = self.text.trim_end();
+        let text = &text[space(text)..];
+        let mut out = Vec::with_capacity(text.len() + 16);
+        let parameters = context.tools.map(|tools| tools.parameters(tool));
+        match parameters.filter(json::Typed::is_known) {
+            None => event::push_string(&mut out, "input"),
+            Some(parameters) => {
+                let keys: Vec<&str> = parameters.keys().collect();
+                match keys[..] {
+                    [] if text.is_empty() => {
+                        calls.arguments("{}");
+                        return Ok(());
+                    }
+                    [key] => {
+                        event::push_string(&mut out, key);
+                        let mut value = String::new();
+                        parameters.property(key).convert(text, &mut value);
+                        calls.arguments("{");
+                        calls.arguments(std::str::from_utf8(&out).unwrap_or_default());
+                        calls.arguments(":");
+                        calls.arguments(&value);
+                        calls.arguments("}");
+                        return Ok(());
+                    }
+                    _ => return Err("free text for a tool that takes more than one string"),
+                }
+            }
+        }
+        out.push(b':');
+        event::push_string(&mut out, text);
+        calls.arguments("{");
+        calls.arguments(std::str::from_utf8(&out).unwrap_or_default());
+        calls.arguments("}");
+        Ok(())
+    }
+}

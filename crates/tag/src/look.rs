@@ -1,0 +1,206 @@
+//! What is looked for: the dialects of a stream, compiled into one list of markers.
+
+use crate::dialect::{Dialect, Form, Prefilled, Scope};
+use crate::run::first;
+
+/// What a marker that was found may begin or end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// Calls.
+    Form(&'static Form),
+    /// Reasoning; the number of its pair in [`Look::reasoning`].
+    Reasoning(usize),
+    /// The end of reasoning that the prompt opened.
+    Answer,
+    /// Nothing: it is left out.
+    Dropped,
+    /// Nothing at the beginning of a message, and text elsewhere.
+    DroppedFirst,
+    /// A message with a header.
+    Message,
+}
+
+/// A marker, and all that it may mean.
+#[derive(Debug)]
+pub(crate) struct Marker {
+    pub text: &'static str,
+    pub targets: Vec<Target>,
+}
+
+/// What is looked for; see the module. Built once, shared by all streams of these dialects.
+#[derive(Debug)]
+pub struct Look {
+    /// The names, as they were given.
+    pub(crate) dialects: Vec<&'static Dialect>,
+    markers: Vec<Marker>,
+    /// The markers that begin with each byte, as a range of `markers`.
+    ranges: Box<[(u16, u16); 256]>,
+    /// Bytes at which the search stops: the first ones of markers, and backticks and tildes.
+    pub(crate) stops: Box<[bool; 256]>,
+    /// Forms that may begin a message without a marker.
+    pub(crate) unmarked: Vec<&'static Form>,
+    /// Pairs of markers round reasoning.
+    pub(crate) reasoning: Vec<(&'static str, &'static str)>,
+    /// Whether the prompt may have opened it.
+    pub(crate) prefilled: Prefilled,
+    /// Forms whose marker ends reasoning that was not closed.
+    pub(crate) ends: Vec<&'static Form>,
+    /// Messages with headers are looked for at the beginning of the text.
+    pub(crate) messages: bool,
+}
+
+/// A name that is not in the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownDialect {
+    /// The name as it was given.
+    pub name: String,
+}
+
+impl std::fmt::Display for UnknownDialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Some(near) = nearest(&self.name) else {
+            return write!(f, "unknown dialect '{}', see tag-parse --list-dialects", self.name);
+        };
+        write!(f, "unknown dialect '{}', did you mean '{near}'? See tag-parse --list-dialects", self.name)
+    }
+}
+
+impl std::error::Error for UnknownDialect {}
+
+/// The name of the table that shares the longest beginning with this one, at least three letters.
+fn nearest(name: &str) -> Option<&'static str> {
+    let shared = |other: &str| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    Dialect::all().iter().map(|d| d.name).max_by_key(|d| shared(d)).filter(|d| shared(d) >= 3)
+}
+
+impl Look {
+    /// Looks for the dialects of this list: names or aliases with commas between, or `auto` for all of the table.
+    ///
+    /// # Errors
+    /// A name that is not in the table.
+    pub fn new(names: &str) -> Result<Look, UnknownDialect> {
+        let mut dialects = Vec::new();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            match Dialect::named(name) {
+                _ if name == "auto" => dialects.extend(Dialect::all()),
+                Some(dialect) => dialects.push(dialect),
+                None => return Err(UnknownDialect { name: name.to_owned() }),
+            }
+        }
+        Ok(Look::of(dialects))
+    }
+
+    /// Looks for these dialects.
+    pub(crate) fn of(dialects: Vec<&'static Dialect>) -> Look {
+        let many = dialects.len() > 1;
+        let mut markers: Vec<Marker> = Vec::new();
+        let mut add = |text: &'static str, target: Target| match markers.iter_mut().find(|m| m.text == text) {
+            Some(marker) => marker.targets.push(target),
+            None => markers.push(Marker { text, targets: vec![target] }),
+        };
+        let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut prefilled, mut messages) = (Prefilled::No, false);
+        for dialect in &dialects {
+            let framing = dialect.framing;
+            for form in dialect.forms {
+                if form.section.as_ref().is_none_or(|s| s.optional) {
+                    match first(form.call) {
+                        [] => unmarked.push(form),
+                        marks => marks.iter().for_each(|mark| add(mark, Target::Form(form))),
+                    }
+                }
+                form.section.iter().flat_map(|s| s.open).for_each(|mark| add(mark, Target::Form(form)));
+                if framing.call_ends_reasoning {
+                    ends.push(form);
+                }
+            }
+            for pair in framing.reasoning {
+                if !reasoning.contains(pair) {
+                    reasoning.push(*pair);
+                    add(pair.0, Target::Reasoning(reasoning.len() - 1));
+                    add(pair.1, Target::Answer);
+                }
+            }
+            // Among many dialects a tag that is also plain markup means something only where it stands first.
+            let dropped = framing.dropped.iter().map(|t| (*t, !many || !is_plain(t)));
+            for (token, anywhere) in dropped.chain(framing.dropped_first.iter().map(|t| (*t, false))) {
+                add(token, if anywhere { Target::Dropped } else { Target::DroppedFirst });
+            }
+            prefilled = match (prefilled, framing.prefilled) {
+                (before, Prefilled::No) => before,
+                (_, Prefilled::Usually) if !many => Prefilled::Usually,
+                _ => Prefilled::Perhaps,
+            };
+            messages |= framing.messages;
+        }
+        if messages {
+            ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
+        }
+        // `all⏎` and the like are ordinary words where another dialect may be meant.
+        if many {
+            markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(is_form));
+        }
+        markers.sort_by_key(|m| m.text.as_bytes().first().copied());
+        let mut look = Look {
+            dialects,
+            ranges: Box::new([(0, 0); 256]),
+            stops: Box::new([false; 256]),
+            unmarked,
+            reasoning,
+            prefilled,
+            ends,
+            messages,
+            markers,
+        };
+        for (at, marker) in look.markers.iter().enumerate() {
+            let Some(first) = marker.text.bytes().next() else { continue };
+            let range = &mut look.ranges[first as usize];
+            let at = at as u16;
+            *range = if range.1 == 0 { (at, at + 1) } else { (range.0, at + 1) };
+            look.stops[first as usize] = true;
+        }
+        look.stops[b'`' as usize] = true;
+        look.stops[b'~' as usize] = true;
+        look
+    }
+
+    /// The marker at the beginning of `text`, the longest that stands there.
+    pub(crate) fn here(&self, text: &str) -> Option<&Marker> {
+        self.candidates(text).iter().filter(|m| text.starts_with(m.text)).max_by_key(|m| m.text.len())
+    }
+
+    /// The markers that `text` is the beginning of.
+    pub(crate) fn perhaps(&self, text: &str) -> impl Iterator<Item = &Marker> {
+        self.candidates(text).iter().filter(move |m| m.text.len() > text.len() && m.text.starts_with(text))
+    }
+
+    fn candidates(&self, text: &str) -> &[Marker] {
+        let Some(first) = text.bytes().next() else { return &[] };
+        let (from, to) = self.ranges[first as usize];
+        &self.markers[from as usize..to as usize]
+    }
+
+    /// Where the next byte stands at which something may begin.
+    pub(crate) fn stop(&self, bytes: &[u8]) -> Option<usize> {
+        bytes.iter().position(|c| self.stops[*c as usize])
+    }
+
+    /// Every marker and all that it may mean.
+    pub(crate) fn markers(&self) -> &[Marker] {
+        &self.markers
+    }
+}
+
+fn is_form(target: &Target) -> bool {
+    matches!(target, Target::Form(_))
+}
+
+/// Whether a token looks like the markup of a document: `<answer>`.
+fn is_plain(token: &str) -> bool {
+    token.starts_with(['<', '[']) && !token.contains(['|', '｜', ':'])
+}
+
+/// Whether a form may begin inside a code fence, since it is one.
+pub(crate) fn is_fence(form: &Form) -> bool {
+    form.scope == Scope::Line && first(form.call).iter().any(|mark| mark.starts_with("```"))
+}

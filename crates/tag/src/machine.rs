@@ -1,0 +1,332 @@
+//! The machine of `tag-parse`: the text of a stream, its calls taken out as `tool_call_delta` events.
+
+use crate::look::{Look, UnknownDialect};
+use crate::outlet::{Outlet, Piece};
+use crate::parser::Parser;
+use event::payload::{ContentDelta, FinishReason, Retract, Thinking, ToolCallDelta, Warning};
+use event::{Event, Field, Kind, Machine, Sink};
+use json::Tools;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The name of the command in the warnings it writes.
+const SOURCE: &str = "tag-parse";
+/// How much of a text goes into a warning, in bytes.
+const SHOWN: usize = 64 * 1024;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The dialects to look for; without it those that `stream_start` names, else all.
+    pub look: Option<Rc<Look>>,
+    /// Native streams are read too.
+    pub always: bool,
+    /// The tools that calls may name; without it those that `stream_start` lists.
+    pub tools: Option<Rc<Tools>>,
+    /// The end of the prompt; without it what `stream_start` says.
+    pub prefill: Option<String>,
+}
+
+/// What all streams of a run share: what was asked for, and what was built for the streams before, which are often alike.
+#[derive(Debug, Default)]
+pub struct Streams {
+    options: Options,
+    built: RefCell<Built>,
+}
+
+#[derive(Debug, Default)]
+struct Built {
+    looks: HashMap<String, Rc<Look>>,
+    /// The last list of tools, by its text.
+    tools: Option<(String, Option<Rc<Tools>>)>,
+}
+
+impl Streams {
+    /// Streams that are read as `options` say.
+    pub fn new(options: Options) -> Streams {
+        Streams { options, built: RefCell::default() }
+    }
+
+    /// The machine for the stream that `first` begins.
+    pub fn begin(&self, first: &Event<'_>) -> Tag {
+        let options = &self.options;
+        let started = first.kind() == Kind::StreamStart;
+        let get = |key: &str| if started { first.get_str(key) } else { None };
+        let active = options.always || matches!(get("tools_mode").as_deref(), None | Some("tag"));
+        let mut tag = Tag { setting: None, choices: Vec::new(), unknown: None, warned: Vec::new() };
+        if !active {
+            return tag;
+        }
+        let look = options.look.clone().unwrap_or_else(|| {
+            let names = get("dialect").unwrap_or(Cow::Borrowed("auto"));
+            self.look(&names).unwrap_or_else(|unknown| {
+                tag.unknown = Some(unknown);
+                self.look("auto").unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
+            })
+        });
+        let tools = options.tools.clone().or_else(|| self.tools(first.get("tools").filter(|_| started)?.text()));
+        // Of a stream without a beginning nothing is known that would be worth holding its text for.
+        let prefill = options.prefill.clone().or_else(|| get("prefill").map(Cow::into_owned));
+        let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
+        tag.setting = Some(Setting { look, tools, prefill });
+        tag
+    }
+
+    fn look(&self, names: &str) -> Result<Rc<Look>, UnknownDialect> {
+        if let Some(look) = self.built.borrow().looks.get(names) {
+            return Ok(Rc::clone(look));
+        }
+        let look = Rc::new(Look::new(names)?);
+        self.built.borrow_mut().looks.insert(names.to_owned(), Rc::clone(&look));
+        Ok(look)
+    }
+
+    fn tools(&self, json: &str) -> Option<Rc<Tools>> {
+        let mut built = self.built.borrow_mut();
+        match &built.tools {
+            Some((text, tools)) if text == json => tools.clone(),
+            _ => {
+                let tools = Tools::parse(json).ok().map(Rc::new);
+                built.tools = Some((json.to_owned(), tools.clone()));
+                tools
+            }
+        }
+    }
+}
+
+/// Reads one stream; see the module.
+#[derive(Debug)]
+pub struct Tag {
+    /// `None`: its text is passed on unread.
+    setting: Option<Setting>,
+    choices: Vec<Choice>,
+    /// A name in `stream_start` that is not in the table, to be told once.
+    unknown: Option<UnknownDialect>,
+    /// Warnings of this command that are in the input already, since the stream has been through it.
+    warned: Vec<(String, String)>,
+}
+
+/// How the text of a stream is read.
+#[derive(Debug)]
+struct Setting {
+    look: Rc<Look>,
+    tools: Option<Rc<Tools>>,
+    prefill: Option<String>,
+}
+
+#[derive(Debug)]
+struct Choice {
+    number: u32,
+    parser: Parser,
+    /// The provider sent calls of its own, so that text is text.
+    native: bool,
+    /// The calls that were written: index and name.
+    written: Vec<(i64, String)>,
+}
+
+impl Tag {
+    fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
+        let text = event.field(Field::Text).and_then(|text| text.str());
+        let (Some(text), number) = (text, event.choice()) else { return sink.pass() };
+        let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return sink.pass() };
+        // Text that nothing can begin in passes as it came.
+        if choice.native || text.is_empty() || choice.parser.passes(&text) {
+            return sink.pass();
+        }
+        let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
+        choice.parser.push(&text, &mut out);
+        if out.is_only(&text) {
+            return sink.pass();
+        }
+        out.flush();
+    }
+
+    /// A call of the provider's own wins over what leaked of it into the text.
+    fn native(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
+        let name = event.field(Field::ToolName).and_then(|name| name.str());
+        let number = event.choice();
+        let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return };
+        let first = !std::mem::replace(&mut choice.native, true);
+        if first {
+            let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
+            choice.parser.finish(true, &mut out);
+            out.flush();
+        }
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            choice.written.retain(|(index, written)| {
+                if *written == name {
+                    sink.write(number, &Retract { index: Some(*index), tool_id: None, reason: "native_call" });
+                }
+                *written != name
+            });
+        }
+    }
+
+    fn end(&mut self, cut: bool, sink: &mut dyn Sink) {
+        for choice in self.choices.iter_mut().filter(|c| !c.native) {
+            let mut out = Events::new(sink, choice.number, &mut choice.written, &self.warned);
+            choice.parser.finish(cut, &mut out);
+            out.flush();
+        }
+        self.choices.clear();
+    }
+}
+
+/// The parser of a choice; `None` where the text is not read.
+fn choice<'c>(setting: &Option<Setting>, choices: &'c mut Vec<Choice>, number: u32) -> Option<&'c mut Choice> {
+    let setting = setting.as_ref()?;
+    let at = match choices.iter().position(|c| c.number == number) {
+        Some(at) => at,
+        None => {
+            let parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
+            choices.push(Choice { number, parser, native: false, written: Vec::new() });
+            choices.len() - 1
+        }
+    };
+    Some(&mut choices[at])
+}
+
+impl Machine for Tag {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        match event.kind() {
+            Kind::ContentDelta => return self.content(event, out),
+            Kind::StreamStart => {
+                out.pass();
+                if let Some(unknown) = self.unknown.take() {
+                    let message = format!("{unknown}; all dialects are tried");
+                    out.write(0, &Warning { source: SOURCE, code: "unknown_dialect", message: &message, ..Warning::default() });
+                }
+                return;
+            }
+            Kind::ToolCallDelta | Kind::ToolCall => self.native(event, out),
+            Kind::Thinking => {
+                let number = event.choice();
+                if let Some(choice) = self.choices.iter_mut().find(|c| c.number == number && !c.native) {
+                    let mut events = Events::new(out, number, &mut choice.written, &self.warned);
+                    choice.parser.interrupt(&mut events);
+                    events.flush();
+                } else if let Some(choice) = choice(&self.setting, &mut self.choices, number) {
+                    // Reasoning comes by itself, so the text is the answer.
+                    choice.parser.answer();
+                }
+            }
+            Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
+                let [code, raw] = event::payload::strings(event, ["code", "raw"]);
+                self.warned.push((code.unwrap_or_default().into_owned(), raw.unwrap_or_default().into_owned()));
+            }
+            Kind::StreamEnd => self.end(!FinishReason::read(event).is_whole(), out),
+            _ => {}
+        }
+        out.pass();
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        self.end(true, out);
+    }
+}
+
+/// What a parser finds, as events: pieces of text that follow each other are one event.
+struct Events<'e> {
+    sink: &'e mut dyn Sink,
+    choice: u32,
+    written: &'e mut Vec<(i64, String)>,
+    warned: &'e [(String, String)],
+    /// Text that is not written yet.
+    text: String,
+    /// It is reasoning.
+    reasoning: bool,
+    /// Something else was written.
+    mixed: bool,
+}
+
+impl<'e> Events<'e> {
+    fn new(
+        sink: &'e mut dyn Sink,
+        choice: u32,
+        written: &'e mut Vec<(i64, String)>,
+        warned: &'e [(String, String)],
+    ) -> Self {
+        Events { sink, choice, written, warned, text: String::new(), reasoning: false, mixed: false }
+    }
+
+    /// Whether all that was found is this text of the answer; it is forgotten then.
+    fn is_only(&self, text: &str) -> bool {
+        !self.mixed && !self.reasoning && self.text == text
+    }
+
+    fn flush(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        let text = Cow::Borrowed(self.text.as_str());
+        if self.reasoning {
+            self.sink.write(self.choice, &Thinking { text, provider: None });
+        } else {
+            self.sink.write(self.choice, &ContentDelta { text });
+        }
+        self.text.clear();
+        self.mixed = true;
+    }
+
+    fn add(&mut self, text: &str, reasoning: bool) {
+        if self.reasoning != reasoning {
+            self.flush();
+            self.reasoning = reasoning;
+        }
+        self.text.push_str(text);
+    }
+}
+
+impl Outlet for Events<'_> {
+    fn content(&mut self, text: &str) {
+        self.add(text, false);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.add(text, true);
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        self.flush();
+        self.mixed = true;
+        if let Some(name) = piece.name {
+            self.written.push((piece.index, name.to_owned()));
+        }
+        self.sink.write(
+            self.choice,
+            &ToolCallDelta {
+                index: Some(piece.index),
+                tool_id: piece.id.map(Cow::Borrowed),
+                tool_name: piece.name.map(Cow::Borrowed),
+                arguments: piece.arguments.map(Cow::Borrowed),
+                done: piece.done,
+                provider: None,
+            },
+        );
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.flush();
+        self.mixed = true;
+        // A call that was taken back for another reason already is not there any more.
+        let before = self.written.len();
+        self.written.retain(|(written, _)| *written != index);
+        if self.written.len() < before {
+            self.sink.write(self.choice, &Retract { index: Some(index), tool_id: None, reason });
+        }
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.flush();
+        self.mixed = true;
+        let shown = &raw[..raw.floor_char_boundary(SHOWN.min(raw.len()))];
+        if self.warned.iter().any(|(c, r)| c == code && r == shown) {
+            return;
+        }
+        let raw_bytes = (shown.len() < raw.len()).then_some(raw.len() as u64);
+        let raw = Some(shown).filter(|shown| !shown.is_empty());
+        self.sink.write(self.choice, &Warning { source: SOURCE, code, message, raw, raw_bytes, ..Warning::default() });
+    }
+}
