@@ -260,8 +260,9 @@ impl Accumulate {
                 call.settle();
             }
             // A text with an open bracket or quote was cut, whatever the finish reason says. A call that was balanced
-            // before the cut is whole, unless the user waits for `final`.
-            let balanced = call.is_balanced() && self.options.emit_on != EmitOn::Final && (!reason.is_failure());
+            // before the cut is whole; where the user waits for `final`, it must have been closed too.
+            let closed = self.options.emit_on != EmitOn::Final || call.level() == Some(Commit::Sealed);
+            let balanced = call.is_balanced() && closed && !reason.is_failure();
             let commit = if whole { Commit::Final } else { call.level().unwrap_or(Commit::Balanced) };
             if call.name.is_empty() && call.is_blank() {
                 judge::judge(call, Bench { repair: false, tools: None });

@@ -31,7 +31,7 @@ impl Dialect {
         Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
     }
 
-    /// The whole table, in the order of the names.
+    /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
     pub fn all() -> &'static [Dialect] {
         table::ALL
     }

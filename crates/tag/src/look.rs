@@ -2,6 +2,7 @@
 
 use crate::dialect::{Dialect, Form, Prefilled, Scope};
 use crate::run::first;
+use crate::table;
 
 /// What a marker that was found may begin or end.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +101,7 @@ impl Look {
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         let (mut prefilled, mut messages) = (Prefilled::No, false);
-        for dialect in &dialects {
+        for dialect in dialects.iter().filter(|d| !many || !table::READ_AS.iter().any(|(name, _)| *name == d.name)) {
             let framing = dialect.framing;
             for form in dialect.forms {
                 if form.section.as_ref().is_none_or(|s| s.optional) {

@@ -71,6 +71,8 @@ pub struct Parser {
     unknown: bool,
     /// Nothing but white space has come of this message.
     pub(crate) blank: bool,
+    /// The answer stands in a frame, whose other markers are left out too.
+    framed: bool,
     quote: Quote,
     candidates: Vec<Candidate>,
     /// The text of the open call.
@@ -127,6 +129,7 @@ impl Parser {
             tools,
             held: String::new(),
             blank: true,
+            framed: false,
             quote: Quote::default(),
             candidates: Vec::new(),
             raw: String::new(),
@@ -318,20 +321,19 @@ impl Parser {
     /// Whether a marker that counts here stands at the beginning of `rest`.
     fn target(&mut self, rest: &str) -> Begun {
         let look = Rc::clone(&self.look);
-        if let Some(marker) = look.here(rest)
-            && marker.targets.iter().any(|t| self.counts(*t))
-        {
-            return Begun::Yes;
+        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t))) {
+            return Begun::Wait;
         }
-        let may = look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t)));
-        if may { Begun::Wait } else { Begun::No }
+        let here = look.here(rest).is_some_and(|marker| marker.targets.iter().any(|t| self.counts(*t)));
+        if here { Begun::Yes } else { Begun::No }
     }
 
     /// Whether a marker's meaning counts at this place.
     fn counts(&mut self, target: Target) -> bool {
         match target {
             Target::Form(form) => self.may_begin(form),
-            Target::Reasoning(_) | Target::DroppedFirst => self.blank,
+            Target::Reasoning(_) => self.blank,
+            Target::DroppedFirst => self.blank || self.framed,
             Target::Answer => self.blank || self.head.is_some() || self.unknown,
             Target::Dropped | Target::Message => !self.quote.is_quoted(),
         }
@@ -379,7 +381,8 @@ impl Parser {
                 self.restart();
                 out.left_out(marker.text);
             }
-            _ => {
+            target => {
+                self.framed |= matches!(target, Target::DroppedFirst);
                 self.decide(false, out);
                 out.left_out(marker.text);
             }
@@ -721,11 +724,17 @@ impl Parser {
     fn finish_call(&mut self, cut: bool, out: &mut dyn Outlet) -> bool {
         let tools = self.tools.clone();
         let mut why = "the text ends inside it";
-        let found = self.candidates.iter_mut().position(|c| match c.run.finish(cut, tools.as_deref(), &mut c.calls) {
-            Ok(()) => true,
-            Err(reason) => {
-                why = reason;
-                false
+        let raw = &self.raw;
+        let found = self.candidates.iter_mut().position(|c| {
+            match c.run.finish(&raw[c.at..], cut, tools.as_deref(), &mut c.calls) {
+                Ok(n) => {
+                    c.at += n;
+                    true
+                }
+                Err(reason) => {
+                    why = reason;
+                    false
+                }
             }
         });
         let Some(found) = found else {

@@ -63,6 +63,8 @@ pub(crate) struct Run {
     waited: usize,
     /// An argument was read, so that what stands inside it must not be read as something else.
     deep: bool,
+    /// No more text comes.
+    ended: bool,
 }
 
 /// What a run has to do with the text that follows.
@@ -85,6 +87,7 @@ impl Run {
             whole: 0,
             waited: 0,
             deep: false,
+            ended: false,
         }
     }
 
@@ -116,6 +119,17 @@ impl Run {
     /// What this form may know of the tools.
     pub fn context<'a>(form: &Form, tools: Option<&'a Tools>) -> Context<'a> {
         Context { tools, strict: form.needs == Needs::Known }
+    }
+
+    /// The markers at the beginning of `text`; once no more can come, what is there decides.
+    fn find(&self, marks: &[&str], text: &str) -> Found {
+        match find(marks, text) {
+            Found::Perhaps if self.ended => {
+                let here = marks.iter().filter(|mark| text.starts_with(**mark)).map(|mark| mark.len()).max();
+                here.map_or(Found::No, Found::Here)
+            }
+            found => found,
+        }
     }
 
     /// Takes the next piece. With `alone`, no other form is tried on the same text, and a name may be said before the marker
@@ -151,8 +165,34 @@ impl Run {
         }
     }
 
-    /// The text has ended, or was cut. Gives whether everything that was begun is whole.
-    pub fn finish(&mut self, cut: bool, tools: Option<&Tools>, calls: &mut Calls) -> Result<(), &'static str> {
+    /// The text has ended after `rest`, or was cut there. Gives how much of the rest belongs to the calls.
+    ///
+    /// # Errors
+    /// Why what was begun is not whole.
+    pub fn finish(
+        &mut self,
+        rest: &str,
+        cut: bool,
+        tools: Option<&Tools>,
+        calls: &mut Calls,
+    ) -> Result<usize, &'static str> {
+        self.ended = true;
+        let mut taken = 0;
+        loop {
+            match self.push(&rest[taken..], tools, true, calls) {
+                Step::Whole(n) => taken += n,
+                Step::Done(n) => return Ok(taken + n),
+                Step::More(n) => {
+                    taken += n;
+                    break;
+                }
+                Step::Fail(why) => return Err(why),
+            }
+        }
+        self.whole_at_end(cut, tools, calls).map(|()| taken)
+    }
+
+    fn whole_at_end(&mut self, cut: bool, tools: Option<&Tools>, calls: &mut Calls) -> Result<(), &'static str> {
         let context = Run::context(self.form, tools);
         match self.place {
             Place::Tail(_) | Place::Between => Ok(()),
@@ -181,7 +221,7 @@ impl Run {
 
     fn open(&mut self, text: &str) -> Next {
         if let Some(section) = &self.form.section {
-            match find(section.open, text) {
+            match self.find(section.open, text) {
                 Found::Here(n) => {
                     (self.section, self.place) = (true, Place::Inside);
                     return Next::On(n);
@@ -203,7 +243,7 @@ impl Run {
             return Next::Step(if self.waited > GAP { Step::Fail("a gap") } else { Step::More(at) });
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
-        match find(close, &text[at..]) {
+        match self.find(close, &text[at..]) {
             // A section without a call says that there is none.
             Found::Here(n) => Next::Step(Step::Done(at + n)),
             Found::Perhaps => Next::Step(Step::More(at)),
@@ -217,12 +257,12 @@ impl Run {
     fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Next {
         let form = self.form;
         match &form.call[n] {
-            Part::Mark(marks) => match find(marks, text) {
+            Part::Mark(marks) => match self.find(marks, text) {
                 Found::Here(length) => self.on(n + 1, length),
                 Found::Perhaps => Next::Step(Step::More(0)),
                 Found::No => fail("a marker is missing"),
             },
-            Part::Maybe { marks, .. } => match find(marks, text) {
+            Part::Maybe { marks, .. } => match self.find(marks, text) {
                 Found::Here(length) => self.on(n + 1, length),
                 Found::Perhaps => Next::Step(Step::More(0)),
                 Found::No => self.on(n + 1, 0),
@@ -337,7 +377,7 @@ impl Run {
             return fail("a name that is too long");
         }
         let word = text[..at].trim_matches(' ');
-        if at == text.len() || find(until, &text[at..]) == Found::Perhaps {
+        if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
             // The marker after it has begun, so nothing can be added to the name.
             if at < text.len() && alone && header == Header::Name && !self.begun && self.has_no_id() {
                 let Some(name) = context.known(word) else { return fail("no tool of this name") };
@@ -346,7 +386,7 @@ impl Run {
             let may = header == Header::Counted || context.may_become(word);
             return Next::Step(if may { Step::More(0) } else { Step::Fail("no tool of this name") });
         }
-        let Found::Here(_) = find(until, &text[at..]) else { return fail("no end of the name") };
+        let Found::Here(_) = self.find(until, &text[at..]) else { return fail("no end of the name") };
         if !self.begun {
             let (word, id) = match header {
                 Header::Name => (word, None),
@@ -379,7 +419,7 @@ impl Run {
         if at > 256 {
             return fail("an id that is too long");
         }
-        match find(until, &text[at..]) {
+        match self.find(until, &text[at..]) {
             _ if at == text.len() => Next::Step(Step::More(0)),
             Found::Perhaps => Next::Step(Step::More(0)),
             Found::No => fail("no end of the id"),
@@ -393,7 +433,7 @@ impl Run {
     }
 
     fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut Calls) -> Next {
-        let open = match find(tag.open, text) {
+        let open = match self.find(tag.open, text) {
             Found::Here(length) => length,
             Found::Perhaps => return Next::Step(Step::More(0)),
             Found::No => return fail("no tag"),
@@ -435,7 +475,7 @@ impl Run {
                     Part::Mark(marks) | Part::Maybe { marks, .. } => Some(*marks),
                     _ => None,
                 });
-                return match find(mark.unwrap_or_default(), &text[at..]) {
+                return match self.find(mark.unwrap_or_default(), &text[at..]) {
                     Found::Here(_) => {
                         calls.arguments("{}");
                         // It is the marker after them that says so.
@@ -497,7 +537,7 @@ impl Run {
         });
         let mut perhaps = false;
         for (next, marks) in marks {
-            match find(marks, &text[at..]) {
+            match self.find(marks, &text[at..]) {
                 Found::Here(length) => {
                     self.place = Place::Tail(next);
                     return Next::On(at + length);
@@ -523,7 +563,7 @@ impl Run {
         let section = self.form.section.as_ref();
         let mut perhaps = rest.is_empty();
         if let Some(section) = section {
-            match find(section.close, rest) {
+            match self.find(section.close, rest) {
                 Found::Here(length) => {
                     // Without its opening marker it still closes the call that stood alone.
                     return Next::Step(Step::Done(at + length));
@@ -540,7 +580,7 @@ impl Run {
                     return Next::On(text.len() - after.len());
                 }
                 perhaps |= !between.is_empty() && between.starts_with(rest);
-                match find(first(self.form.call), rest) {
+                match self.find(first(self.form.call), rest) {
                     Found::Here(_) => {
                         self.place = Place::Part(0);
                         return Next::On(at);
@@ -550,11 +590,14 @@ impl Run {
                 }
             }
         }
-        // A closing marker that was written twice.
+        // A closing marker that was written twice, unless the next call begins like it, as fences do.
+        let another = find(first(self.form.call), rest);
+        perhaps |= another == Found::Perhaps;
         if let Some(Part::Mark(marks) | Part::Maybe { marks, .. }) = self.form.call.last()
             && self.form.call.len() > 1
+            && another == Found::No
         {
-            match find(marks, rest) {
+            match self.find(marks, rest) {
                 Found::Here(length) => {
                     calls.note("a closing marker too many was left out");
                     return Next::Step(Step::Done(at + length));
@@ -602,12 +645,11 @@ pub(crate) enum Found {
     No,
 }
 
-/// Looks for the longest of the markers at the beginning of `text`.
+/// Looks for the longest of the markers at the beginning of `text`. While a longer one may still come, it is waited for.
 pub(crate) fn find(marks: &[&str], text: &str) -> Found {
-    let here = marks.iter().filter(|mark| text.starts_with(**mark)).map(|mark| mark.len()).max();
-    match here {
-        Some(length) => Found::Here(length),
-        None if marks.iter().any(|mark| mark.len() > text.len() && mark.starts_with(text)) => Found::Perhaps,
-        None => Found::No,
+    if marks.iter().any(|mark| mark.len() > text.len() && mark.starts_with(text)) {
+        return Found::Perhaps;
     }
+    let here = marks.iter().filter(|mark| text.starts_with(**mark)).map(|mark| mark.len()).max();
+    here.map_or(Found::No, Found::Here)
 }

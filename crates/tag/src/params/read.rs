@@ -297,7 +297,8 @@ impl Params {
         calls.arguments(&event::quoted(&head.name));
         calls.arguments(":");
         let typed = self.parameters(context).property(&head.name);
-        self.flat = typed.only_string() || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
+        // What may be a string keeps its bytes, tags and all.
+        self.flat = typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(Value::new(self.form, head.says, &typed, calls));
         self.given.push(head.name);
         self.closer = head.closer;

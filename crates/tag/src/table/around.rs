@@ -17,11 +17,8 @@ pub(super) static OPENED: Framing =
     Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: CHATML, ..BASE };
 
 /// ERNIE frames its answer too.
-pub(super) static ERNIE: Framing = Framing {
-    prefilled: Prefilled::Perhaps,
-    dropped: &["<response>\n", "\n</response>", "<response>", "</response>", "</s>"],
-    ..BASE
-};
+pub(super) static ERNIE: Framing =
+    Framing { prefilled: Prefilled::Perhaps, dropped: &["<response>", "</response>", "</s>"], ..BASE };
 
 /// Llama 3 and 4.
 pub(super) static LLAMA: Framing = Framing { dropped: LLAMA_ENDS, ..BASE };
@@ -93,7 +90,7 @@ pub(super) static APRIEL: Framing = Framing {
 pub(super) static HUNYUAN: Framing = Framing {
     prefilled: Prefilled::Perhaps,
     call_ends_reasoning: true,
-    dropped: &["<answer>\n", "\n</answer>", "<answer>", "</answer>", "<|eos|>", "<|endoftext|>"],
+    dropped: &["<answer>", "</answer>", "<|eos|>", "<|endoftext|>"],
     ..BASE
 };
 
@@ -176,7 +173,7 @@ pub(super) static SEED: Framing = Framing {
 
 /// Gemma 4.
 pub(super) static GEMMA: Framing = Framing {
-    reasoning: &[("<|channel>thought\n", "<channel|>"), ("<|channel>thought", "<channel|>")],
+    reasoning: &[("<|channel>thought", "<channel|>")],
     dropped: &["<turn|>", "<|turn>model\n", "<eos>"],
     ..BASE
 };
@@ -197,6 +194,9 @@ pub(super) static QWEN_AGENT: Framing =
 
 /// Messages with headers, which are read by themselves.
 pub(super) static MESSAGES: Framing = Framing { reasoning: &[], messages: true, ..BASE };
+
+/// Muse, whose messages end so.
+pub(super) static MUSE: Framing = Framing { reasoning: &[], messages: true, dropped: &["<|eom|>", "<|eot|>"], ..BASE };
 
 const BASE: Framing = Framing {
     reasoning: &[("<think>", "</think>")],

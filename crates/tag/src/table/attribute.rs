@@ -82,7 +82,7 @@ pub(super) const MUSE_ATEM: Dialect = Dialect {
         ],
         ..ANYWHERE
     }],
-    framing: &around::MESSAGES,
+    framing: &around::MUSE,
     prompt: &prompts::MUSE,
 };
 

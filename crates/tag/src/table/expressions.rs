@@ -136,7 +136,8 @@ const PYTHON_MARKED: Form = Form {
 /// A fence round a call a line.
 pub(super) const TOOL_CODE_FENCE: Form = Form {
     call: &[
-        Part::Mark(&["```tool_code"]),
+        Part::Mark(&["```tool"]),
+        Part::Mark(&["_code"]),
         Part::Space("\n"),
         Part::Expression(&PYTHON_LINES),
         Part::Space("\n"),

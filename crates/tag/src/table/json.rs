@@ -299,7 +299,8 @@ pub(super) const COHERE_R_PLUS: Dialect = Dialect {
     models: "Command R and R+",
     forms: &[Form {
         call: &[
-            Part::Mark(&["Action:"]),
+            Part::Mark(&["Action"]),
+            Part::Mark(&[":"]),
             Part::Space("\n"),
             Part::Mark(&["```json"]),
             Part::Space("\n"),

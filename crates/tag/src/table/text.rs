@@ -13,7 +13,8 @@ pub(super) const FENCED_JSON: Dialect = Dialect {
         TOOL_CODE_FENCE,
         Form {
             call: &[
-                Part::Mark(&["```tool_call", "```tool", "```xml"]),
+                Part::Mark(&["```xml", "```tool"]),
+                Part::Maybe { marks: &["_call"], write: false },
                 Part::Space("\n"),
                 Part::Mark(&["<tool_call>"]),
                 Part::Space("\n"),
@@ -27,7 +28,8 @@ pub(super) const FENCED_JSON: Dialect = Dialect {
         },
         Form {
             call: &[
-                Part::Mark(&["```tool_call", "```tool", "```xml"]),
+                Part::Mark(&["```xml", "```tool"]),
+                Part::Maybe { marks: &["_call"], write: false },
                 Part::Space("\n"),
                 Part::Tag(&StartTag { open: &["<tool"], end: ">", name: "name", rest: "" }),
                 Part::Space(""),
@@ -107,7 +109,8 @@ pub(super) const QWEN_AGENT: Dialect = Dialect {
 /// A fence round JSON.
 pub(super) const JSON_FENCE: Form = Form {
     call: &[
-        Part::Mark(&["```json", "```tool_call", "```tool"]),
+        Part::Mark(&["```json", "```tool"]),
+        Part::Maybe { marks: &["_call"], write: false },
         Part::Space("\n"),
         Part::Calls(&keys::OBJECT),
         Part::Space("\n"),
@@ -133,7 +136,8 @@ const QWEN_AGENT_LINES: Form = Form {
         Part::Space(" "),
         Part::Free(&FreeText { until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"] }),
         Part::Space(""),
-        Part::Maybe { marks: &["✿RESULT✿:", "✿RESULT✿"], write: false },
+        Part::Maybe { marks: &["✿RESULT✿"], write: false },
+        Part::Maybe { marks: &[":"], write: false },
     ],
     scope: Scope::Line,
     ..ANYWHERE
