@@ -172,26 +172,6 @@ mod tests {
         }
     }
 
-    /// Likewise for the markers that calls begin with, of all dialects: only a start tag, which goes on with white space, may.
-    #[test]
-    fn no_opening_marker_is_the_beginning_of_another() {
-        let forms = || ALL.iter().flat_map(|dialect| dialect.forms);
-        let sections = forms().filter_map(|form| form.section.as_ref()).flat_map(|section| section.open);
-        let marks = forms()
-            .filter_map(|form| if let Some(Part::Mark(marks)) = form.call.first() { Some(*marks) } else { None });
-        let tags =
-            forms().filter_map(|form| if let Some(Part::Tag(tag)) = form.call.first() { Some(tag.open) } else { None });
-        let dropped =
-            ALL.iter().flat_map(|dialect| dialect.framing.dropped.iter().chain(dialect.framing.dropped_first));
-        let shorter: Vec<&str> = sections.clone().chain(marks.clone().flatten()).chain(dropped).copied().collect();
-        let longer: Vec<&str> = shorter.iter().copied().chain(tags.flatten().copied()).collect();
-        for a in &shorter {
-            for b in longer.iter().filter(|b| b.len() > a.len() && b.starts_with(*a)) {
-                assert_eq!((*a, *b), ("<|message_model|>", "<|message_model|><|content_invoke_tool_json|>"));
-            }
-        }
-    }
-
     #[test]
     fn only_messages_do_without_forms() {
         for dialect in ALL {
