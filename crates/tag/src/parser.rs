@@ -497,13 +497,17 @@ impl Parser {
         None
     }
 
-    /// Keeps one candidate, once all have found a call, or one of them a whole one.
+    /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
+    /// up to there is no reason to wait longer.
     fn choose(&mut self) -> bool {
-        let found = |c: &Candidate| matches!(c.calls.ops.first(), Some(Op::Name(_)));
         let whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
-        let at = match self.candidates.iter().position(whole) {
-            Some(at) => at,
-            None if self.candidates.iter().all(found) => 0,
+        let begun = |c: &Candidate| c.calls.ops.iter().any(|op| matches!(op, Op::Arguments(_)));
+        // Of several the one with more to it knows more of what may follow.
+        let found = self.candidates.iter().enumerate().filter(|(_, c)| whole(c));
+        let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());
+        let at = match found.max_by_key(|(at, c)| (length(c), std::cmp::Reverse(*at))) {
+            Some((at, _)) => at,
+            None if self.candidates.iter().all(begun) => 0,
             None => return false,
         };
         self.candidates.swap(0, at);

@@ -258,6 +258,12 @@ impl Run {
         let form = self.form;
         match &form.call[n] {
             Part::Mark(marks) => match self.find(marks, text) {
+                // What may follow the last marker that must stand there makes the call no more whole.
+                Found::Here(length) if self.begun && may_end(&form.call[n + 1..]) => {
+                    self.whole(calls);
+                    self.place = Place::Tail(n + 1);
+                    Next::Step(Step::Whole(length))
+                }
                 Found::Here(length) => self.on(n + 1, length),
                 Found::Perhaps => Next::Step(Step::More(0)),
                 Found::No => fail("a marker is missing"),
@@ -617,6 +623,11 @@ pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
         Some(Part::Tag(tag)) => tag.open,
         _ => &[],
     }
+}
+
+/// Whether a call may end before these parts.
+fn may_end(parts: &[Part]) -> bool {
+    parts.iter().all(|part| matches!(part, Part::Space(_) | Part::Maybe { .. }))
 }
 
 /// The tool's name in `functions.NAME:COUNTER`.
