@@ -81,6 +81,7 @@ impl Dialect {
             .iter()
             .map(function)
             .filter_map(|f| Some((f["name"].as_str()?, sample::arguments(&f["parameters"]))))
+            .take(2)
             .collect();
         let Some(first) = samples.first() else { return String::new() };
         let second = samples.get(1).unwrap_or(first);
@@ -183,4 +184,49 @@ fn sample_call<'a>(name: &'a str, arguments: &'a str) -> Call<'a> {
 /// The part of a tool that has its name, in OpenAI's two spellings.
 fn function(tool: &Value) -> &Value {
     tool.get("function").unwrap_or(tool)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_prompt_names_all_tools_and_shows_a_call() {
+        let tools = json!([
+            {"type": "function", "function": {"name": "look_up", "parameters": {"properties": {"q": {"type": "string"}}}}},
+            {"type": "function", "name": "in_the_other_spelling"},
+            {"type": "function", "function": {"name": "third"}}
+        ]);
+        for dialect in Dialect::all() {
+            let prompt = dialect.system(&tools, Choice::Auto);
+            for name in ["look_up", "in_the_other_spelling", "third"] {
+                assert!(prompt.contains(name), "{}: {prompt}", dialect.name);
+            }
+            let call = [Call { id: "", name: "look_up", arguments: r#"{"q": "some text"}"# }];
+            assert!(prompt.contains(&dialect.calls(&call)), "{}: {prompt}", dialect.name);
+        }
+    }
+
+    #[test]
+    fn the_choice_is_said() {
+        let tools = json!([{"type": "function", "function": {"name": "f"}}]);
+        let dialect = Dialect::named("hermes").expect("a dialect of the table");
+        assert!(dialect.system(&tools, Choice::Required).ends_with("This time you must call at least one tool."));
+        assert!(dialect.system(&tools, Choice::Tool("f")).ends_with("must call the tool f, and no other."));
+        assert_eq!(dialect.system(&json!([]), Choice::Required), "");
+    }
+
+    #[test]
+    fn results_are_joined_as_the_dialect_frames_them() {
+        let results =
+            [Output { id: "1", name: "f", text: "</tool_response>" }, Output { id: "", name: "g\">", text: "{id}" }];
+        let written = |name: &str| Dialect::named(name).expect("a dialect of the table").results(&results);
+        let want = "<tool_response>\n\"\\u003c/tool_response\\u003e\"\n</tool_response>\n\
+            <tool_response>\n\"\\u007bid\\u007d\"\n</tool_response>";
+        assert_eq!(written("hermes"), want);
+        assert!(written("tool-name-tag").contains(r#"<tool_result name="g\u0022\u003e">"#));
+        assert!(written("cohere-command").contains(r#""tool_call_id": "1""#));
+        assert_eq!(Dialect::named("hermes").expect("a dialect of the table").results(&[]), "");
+    }
 }
