@@ -102,11 +102,6 @@ impl Params {
         }
     }
 
-    /// Whether the text may end here: the end of the call was reached.
-    pub fn finish(&mut self) -> bool {
-        self.state == State::Done
-    }
-
     fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
         let at = space(text);
         if at == text.len() {
@@ -298,7 +293,8 @@ impl Params {
         calls.arguments(":");
         let typed = self.parameters(context).property(&head.name);
         // What may be a string keeps its bytes, tags and all.
-        self.flat = typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
+        self.flat =
+            typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(Value::new(self.form, head.says, &typed, calls));
         self.given.push(head.name);
         self.closer = head.closer;
