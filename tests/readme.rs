@@ -1,5 +1,5 @@
-//! What the README says works: its pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`
-//! (`UPDATE=1 cargo test --test readme` writes that file anew, for review by `git diff`).
+//! What the README says works: its pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
+//! `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` writes them anew, for review by `git diff`).
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -40,19 +40,37 @@ fn every_pipeline_of_the_readme_works_as_written() {
 
 #[test]
 fn the_demo_is_plain_in_a_pipe_and_what_it_prints_can_be_typed_again() {
-    // From any folder, with the commands of this build.
+    demo("", "fixtures/demo.txt");
+}
+
+#[test]
+fn the_demo_in_tag_mode_is_the_same_conversation() {
+    let (native, tag) = (demo("", "fixtures/demo.txt"), demo("--tag", "fixtures/demo-tag.txt"));
+    assert!(tag.contains("\n<tool name=\"find_huts\">{"), "what the model wrote is shown: {tag}");
+    // But for that, and for the options of llm-stream, no line differs.
+    let (before, rest) = tag.split_once("-- What the model wrote").expect("a part of its own");
+    let (_, after) = rest.split_once("\n-- ").expect("another part");
+    let same = format!("{before}-- {after}").replace("huts-tag.tape", "huts.tape").replace(" --tools-mode tag", "");
+    assert_eq!(same, native);
+}
+
+/// Runs the demo with the commands of this build and from another folder, compares what it prints with a file, and types again what
+/// it says can be typed.
+fn demo(option: &str, golden: &str) -> String {
     let built = run("dirname \"$(command -v llm-stream)\"");
-    let shown =
-        run("root=$PWD; export TOOLPIPE_BIN=$(dirname \"$(command -v llm-stream)\"); cd / && \"$root/bin/demo\"");
+    let shown = run(&format!(
+        "root=$PWD; export TOOLPIPE_BIN=$(dirname \"$(command -v llm-stream)\"); cd / && \"$root/bin/demo\" {option}"
+    ));
     assert!(!shown.contains('\u{1b}'), "{shown}");
     // The folder of the commands is shown from the repository's root where it lies below it, and whole where it does not.
     let built = built.trim();
     let short = built.replacen(&bins::root().display().to_string(), "$PWD", 1);
     let shown = shown.replace(&format!("PATH={short}:"), "PATH=$PWD/target/release:");
-    let wrong = golden::compare(&bins::root().join("fixtures/demo.txt"), shown.as_bytes());
+    let wrong = golden::compare(&bins::root().join(golden), shown.as_bytes());
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
 
     let (_, by_hand) = shown.split_once("root of the repository:\n").expect("the pipeline at the end");
     let again = run(&by_hand.replace("PATH=$PWD/target/release:", "PATH="));
     assert!(again.contains("-> reserve") && again.contains("sleeping bags"), "{again}");
+    shown
 }

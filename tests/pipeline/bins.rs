@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const COMMANDS: [&str; 5] = ["llm-stream", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
+const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
 
 /// The project's root.
 pub fn root() -> &'static Path {
