@@ -2,28 +2,57 @@
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tag::{Look, Options};
 
 /// Take the tool calls that a model wrote as text out of a stream, as `tool_call_delta` events.
+///
+/// Every event passes, but the text of the answer is read: calls come out as `tool_call_delta` events while they are still being
+/// written, reasoning as `thinking`, and all other text as it was. A call that cannot be read stays text, with a `warning`.
 #[derive(Debug, Parser)]
-#[command(name = "tag-parse", version, max_term_width = 100)]
+#[command(name = "tag-parse", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The dialect, several with commas between, or auto: what `stream_start` says, else all
+    /// What calls are written in: a dialect, several with commas between, or auto for what `stream_start` says, and all of them
+    /// where it says nothing
     #[arg(long, value_name = "NAME[,NAME…]", default_value = "auto")]
     pub dialect: String,
-    /// Which streams are read
+    /// Which streams are read; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
     pub when: When,
     /// The tools that may be called; without it those that `stream_start` lists
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
+    /// The end of the prompt that the text continues, such as '<think>' or '' when nothing was opened; without it what
+    /// `stream_start` says. Where neither says it, models of many dialects may have begun inside reasoning, and up to 256 bytes of
+    /// text are held back until that is clear
+    #[arg(long, value_name = "TEXT")]
+    pub prefill: Option<String>,
+    /// Report markup that leaked into recorded text, and write nothing else
+    #[arg(long, conflicts_with_all = ["when", "tools", "prefill", "list_dialects", "strict"])]
+    pub lint: bool,
+    /// List the dialects, one a line between tabs: name, other names, models, and a call with \n for its line ends
+    #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill"])]
+    pub list_dialects: bool,
     #[command(flatten)]
     pub common: args::Common,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tag-parse <stream.ndjson
+  tag-parse --dialect hermes --tools tools.json stream.ndjson
+  tag-parse --dialect deepseek-r1 --when always --prefill '<think>' stream.ndjson
+  tag-parse --list-dialects | cut -f 1,3
+  tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'
+
+--lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of
+reasoning, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results
+of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code,
+in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into
+events first: llm-stream --replay FILE | tag-parse --lint.";
 
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -40,13 +69,40 @@ impl Args {
     /// # Errors
     /// A dialect that is not known, or a tools file that cannot be read.
     pub fn options(&self) -> anyhow::Result<Options> {
-        let look = if self.dialect == "auto" { None } else { Some(Rc::new(Look::new(&self.dialect)?)) };
-        let tools = self.tools.as_deref().map(|p| anyhow::Ok(Rc::new(json::Tools::parse(&std::fs::read_to_string(p)?)?))).transpose().context("--tools")?;
-        Ok(Options { look, always: self.when == When::Always, tools, ..Options::default() })
+        Ok(Options {
+            look: if self.dialect == "auto" { None } else { Some(Rc::new(self.look()?)) },
+            always: self.when == When::Always,
+            tools: self.tools.as_deref().map(read).transpose()?.map(Rc::new),
+            prefill: self.prefill.clone(),
+        })
+    }
+
+    /// The dialects of `--dialect`, all for `auto`.
+    ///
+    /// # Errors
+    /// A name that is not known, or none.
+    pub fn look(&self) -> anyhow::Result<Look> {
+        if self.dialect.split(',').all(|name| name.trim().is_empty()) {
+            anyhow::bail!("--dialect: no name, give one of tag-parse --list-dialects, or auto");
+        }
+        Look::new(&self.dialect).context("--dialect")
     }
 
     /// How to drive the machines.
     pub fn filter(&self) -> stdio::Filter {
         self.common.filter("tag-parse", self.files.clone())
     }
+}
+
+/// Reads the tools file, and every schema in it: one that cannot be used is told now and not at the first call.
+fn read(path: &Path) -> anyhow::Result<json::Tools> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("--tools {}, check the path", path.display()))?;
+    let tools =
+        json::Tools::parse(&text).with_context(|| format!("--tools {}, write an array of tools", path.display()))?;
+    for name in tools.names() {
+        if let Some(Err(e)) = tools.schema(name) {
+            anyhow::bail!("--tools {}: the schema of {name} cannot be used: {e}", path.display());
+        }
+    }
+    Ok(tools)
 }

@@ -1,6 +1,8 @@
 //! `tag-parse`: tool calls written as text, as tool-call events.
 
 mod args;
+mod lint;
+mod list;
 
 use args::Args;
 use std::process::ExitCode;
@@ -8,9 +10,18 @@ use stdio::{Demux, Status};
 use tag::Streams;
 
 fn main() -> ExitCode {
-    ::args::run(|args: Args| {
-        let streams = Streams::new(args.options()?);
-        let outcome = stdio::filter(&args.filter(), &mut Demux::new(move |first| streams.begin(first)))?;
-        Ok(outcome.status(Status::Done))
-    })
+    ::args::run(work)
+}
+
+fn work(args: Args) -> anyhow::Result<Status> {
+    if args.list_dialects {
+        list::print()?;
+        return Ok(Status::Done);
+    }
+    if args.lint {
+        return lint::run(&args);
+    }
+    let streams = Streams::new(args.options()?);
+    let outcome = stdio::filter(&args.filter(), &mut Demux::new(move |first| streams.begin(first)))?;
+    Ok(outcome.status(Status::Done))
 }

@@ -9,6 +9,7 @@ mod dialect;
 mod envelope;
 mod expression;
 mod free;
+pub mod lint;
 mod literal;
 mod look;
 mod machine;

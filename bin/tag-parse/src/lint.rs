@@ -1,0 +1,66 @@
+//! `--lint`: what leaked into recorded text, one line a finding, as compilers write.
+
+use crate::args::Args;
+use stdio::{Block, Failure, Input, Output, Signals, Status};
+use tag::lint::{Finding, Lint, Recorded};
+
+/// Reads all inputs and writes what leaked into them.
+///
+/// # Errors
+/// A dialect that is not known, an input that cannot be read, or an output that cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<Status> {
+    let lint = Lint::new(&args.look()?);
+    let mut input = Input::open(&args.files, args.common.max_line)?;
+    let signals = Signals::new().ok();
+    let mut report = Report { out: Output::new(), findings: 0, failed: None };
+    loop {
+        let file = input.now();
+        let mut recorded = Recorded::new(&lint);
+        let mut number = 0;
+        while let Some(block) = input.block(signals.as_ref(), &mut || report.flush())? {
+            let lines = match block {
+                Block::Lines(bytes) => bytes,
+                // Of a line that is too long the beginning is searched.
+                Block::TooLong(start, _) => start,
+            };
+            for line in lines.strip_suffix(b"\n").unwrap_or(lines).split(|c| *c == b'\n') {
+                number += 1;
+                let line = String::from_utf8_lossy(line);
+                recorded.line(number, line.trim_end_matches('\r'), &mut |at, finding| report.add(&file, at, &finding));
+            }
+        }
+        recorded.finish(&mut |at, finding| report.add(&file, at, &finding));
+        if signals.as_ref().is_some_and(|s| s.seen().is_some()) || !input.advance() {
+            break;
+        }
+    }
+    report.flush()?;
+    Ok(match signals.and_then(|s| s.seen()) {
+        Some(signal) => Status::Signal(signal),
+        None if report.findings > 0 => Status::No,
+        None => Status::Done,
+    })
+}
+
+/// What is written.
+struct Report {
+    out: Output,
+    findings: u64,
+    failed: Option<Failure>,
+}
+
+impl Report {
+    fn add(&mut self, file: &str, number: u64, finding: &Finding) {
+        self.findings += 1;
+        let Finding { marker, meaning, excerpt, .. } = finding;
+        let line = format!("{file}:{number}: {marker} ({meaning}): {excerpt}\n");
+        if self.failed.is_none() {
+            self.failed = self.out.put(line.as_bytes()).err();
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        self.failed.take().map_or(Ok(()), Err)?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,195 @@
+//! What is searched for, from the table of dialects.
+
+use crate::dialect::{Form, Part};
+use crate::look::{Look, Target, is_fence};
+
+/// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
+const OTHERS: [(&str, &str); 14] = [
+    ("[INST]", CONTROL),
+    ("[/INST]", CONTROL),
+    ("<<SYS>>", CONTROL),
+    ("<</SYS>>", CONTROL),
+    ("<start_of_turn>", CONTROL),
+    ("<end_of_turn>", CONTROL),
+    ("<bos>", CONTROL),
+    ("<eos>", CONTROL),
+    ("<pad>", CONTROL),
+    ("<unk>", CONTROL),
+    ("<thought>", REASONING),
+    ("</thought>", REASONING),
+    ("<reasoning>", REASONING),
+    ("</reasoning>", REASONING),
+];
+const CONTROL: &str = "control token";
+const REASONING: &str = "reasoning";
+/// The longest control token, in bytes without its first two characters.
+const TOKEN: usize = 48;
+/// How far the attribute that names the tool may stand from the beginning of its tag, in bytes.
+const ATTRIBUTE: usize = 120;
+/// How many dialects are named.
+const NAMED: usize = 2;
+
+/// A marker.
+#[derive(Debug)]
+pub(super) struct Mark {
+    pub text: &'static str,
+    after: After,
+    /// What it belongs to, as [`super::Finding::meaning`] has it.
+    pub meaning: String,
+}
+
+/// What must follow a marker, since its text alone is found in prose too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    Anything,
+    /// White space and this attribute.
+    Attribute(&'static str),
+    /// A number or none, and a colon; and it begins a line.
+    Colon,
+    /// A JSON array of objects.
+    Array,
+}
+
+impl Mark {
+    /// Whether it stands at the beginning of `rest`.
+    pub fn stands(&self, rest: &str, line_start: bool) -> bool {
+        let Some(after) = rest.strip_prefix(self.text) else { return false };
+        match self.after {
+            After::Anything => true,
+            After::Attribute(name) => {
+                let tag = beginning(after, ATTRIBUTE);
+                let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
+                tag.starts_with(char::is_whitespace)
+                    && tag.match_indices(name).any(|(at, _)| is_attribute(tag, at, name))
+            }
+            After::Colon => {
+                let number = |c: char| c.is_ascii_digit() || c == ' ';
+                line_start && after.trim_start_matches(number).starts_with(':')
+            }
+            After::Array => {
+                let inside = after.trim_start().strip_prefix('[');
+                inside.is_some_and(|inside| inside.trim_start().starts_with('{'))
+            }
+        }
+    }
+}
+
+/// Whether the attribute `name` stands in `tag` at `at`.
+fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
+    tag[..at].ends_with(char::is_whitespace) && tag[at + name.len()..].trim_start().starts_with('=')
+}
+
+/// Everything that is searched for by its text, sorted by its first byte and the longest first.
+pub(super) fn all(look: &Look) -> Vec<Mark> {
+    let mut marks = Marks::default();
+    for marker in look.markers() {
+        for target in &marker.targets {
+            match target {
+                // These come with their dialects below.
+                Target::Form(_) => {}
+                Target::Reasoning(_) | Target::Answer => marks.add(marker.text, After::Anything, None, REASONING),
+                Target::Message => marks.add(marker.text, After::Anything, None, CONTROL),
+                Target::Dropped | Target::DroppedFirst if marker.text.contains(['|', '｜']) => {
+                    marks.add(marker.text, After::Anything, None, CONTROL);
+                }
+                Target::Dropped | Target::DroppedFirst => {}
+            }
+        }
+    }
+    OTHERS.iter().for_each(|(text, what)| marks.add(text, After::Anything, None, what));
+    for dialect in &look.dialects {
+        for text in dialect.framing.dropped.iter().chain(dialect.framing.dropped_first) {
+            marks.add(text, After::Anything, Some(dialect.name), "");
+        }
+        for form in dialect.forms {
+            marks.form(form, dialect.name);
+        }
+    }
+    marks.sorted()
+}
+
+#[derive(Default)]
+struct Marks {
+    list: Vec<(&'static str, After, Vec<&'static str>, &'static str)>,
+}
+
+impl Marks {
+    fn add(&mut self, text: &'static str, after: After, dialect: Option<&'static str>, what: &'static str) {
+        let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        // A marker of letters alone is a word, and one of a few bytes is found anywhere.
+        if text.contains('`') || (after == After::Anything && (letters || text.len() < 4)) {
+            return;
+        }
+        match self.list.iter_mut().find(|(t, a, _, _)| *t == text && *a == after) {
+            Some((_, _, dialects, _)) => dialects.extend(dialect.filter(|d| !dialects.contains(d))),
+            None => self.list.push((text, after, dialect.into_iter().collect(), what)),
+        }
+    }
+
+    /// The markers round a form's calls, and those between the parts of one.
+    fn form(&mut self, form: &'static Form, dialect: &'static str) {
+        let name = Some(dialect);
+        // What stands in a code fence is quoted.
+        if is_fence(form) {
+            return;
+        }
+        if let Some(section) = &form.section {
+            section.open.iter().chain(section.close).for_each(|text| self.add(text, After::Anything, name, ""));
+        }
+        for (n, part) in form.call.iter().enumerate() {
+            match part {
+                Part::Mark(texts) => {
+                    let next = form.call[n + 1..].iter().find(|part| !matches!(part, Part::Space(_)));
+                    let word = texts[0].starts_with(char::is_alphabetic);
+                    let after = match next {
+                        Some(Part::Calls(_)) if n == 0 && word => After::Array,
+                        _ if word && texts[0].contains(' ') => After::Colon,
+                        _ => After::Anything,
+                    };
+                    texts.iter().for_each(|text| self.add(text, after, name, ""));
+                }
+                Part::Maybe { marks, .. } => marks.iter().for_each(|text| self.add(text, After::Anything, name, "")),
+                Part::Tag(tag) => tag.open.iter().for_each(|text| self.add(text, After::Attribute(tag.name), name, "")),
+                _ => {}
+            }
+        }
+    }
+
+    fn sorted(self) -> Vec<Mark> {
+        let mut marks: Vec<Mark> = self
+            .list
+            .into_iter()
+            .map(|(text, after, dialects, what)| Mark { text, after, meaning: meaning(&dialects, what) })
+            .collect();
+        marks.sort_by_key(|m| (m.text.bytes().next(), std::cmp::Reverse(m.text.len())));
+        marks
+    }
+}
+
+fn meaning(dialects: &[&str], what: &str) -> String {
+    match dialects {
+        _ if !what.is_empty() => what.to_owned(),
+        [one] => format!("dialect {one}"),
+        few if few.len() <= NAMED => format!("dialects {}", few.join(", ")),
+        many => format!("dialects {} and {} more", many[..NAMED].join(", "), many.len() - NAMED),
+    }
+}
+
+/// A token such as `<|im_end|>` or `<｜end▁of▁sentence｜>` at the beginning of `rest`, whatever its name is.
+pub(super) fn control_token(rest: &str) -> Option<&str> {
+    let (bar, inside) = match rest.strip_prefix("<|") {
+        Some(inside) => ("|>", inside),
+        None => ("｜>", rest.strip_prefix("<｜")?),
+    };
+    let inside = beginning(inside, TOKEN);
+    let end = inside.find(bar)?;
+    let name = &inside[..end];
+    let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '\u{2581}');
+    (!name.is_empty() && name.chars().all(fits)).then(|| &rest[..bar.len() + end + bar.len()])
+}
+
+/// At most so many bytes of the text's beginning.
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
+    &text[..end]
+}
