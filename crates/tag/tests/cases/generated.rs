@@ -1,0 +1,253 @@
+//! What holds for every dialect of the table, in texts that the table's own writer writes: a new row is tested by being there.
+
+use crate::outcome::Outcome;
+use crate::reader::{Reader, Text};
+use serde_json::{Value, json};
+use toolpipe_tag::{Call, Dialect};
+
+const HUT: Call<'_> = Call { id: "", name: "find_hut", arguments: r#"{"beds": 4}"# };
+const PING: Call<'_> = Call { id: "", name: "ping", arguments: "{}" };
+
+/// What a dialect cannot express, or means otherwise: the law, the dialects, and why.
+const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
+    (
+        "text before",
+        &["llama3-json", "pythonic", "sarashina", "xlam"],
+        "no marker begins a call, so it counts only where a message begins",
+    ),
+    (
+        "text before",
+        &["muse-atem"],
+        "the first message's header begins in the prompt, so its recipient stands at the beginning of the text",
+    ),
+    (
+        "an unknown tool, byte for byte",
+        &["harmony", "inkling", "muse-atem"],
+        "the headers and ends of messages are left out of the text as with any other message",
+    ),
+];
+
+fn excepted(law: &str, dialect: &str) -> bool {
+    EXCEPTIONS.iter().any(|(l, dialects, _)| *l == law && dialects.contains(&dialect))
+}
+
+fn tools() -> String {
+    let text = json!({"type": "string"});
+    let hut = json!({"type": "object", "properties": {
+        "beds": {"type": "integer"}, "note": text, "tags": {"type": "array", "items": text},
+        "near": {"type": "object", "properties": {"place": text, "on": {"type": "object", "properties": {"day": text}}}}
+    }});
+    let tool = |name: &str, parameters: &Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
+    json!([tool("find_hut", &hut), tool("ping", &json!({"type": "object", "properties": {}}))]).to_string()
+}
+
+/// Reads a text of each dialect in every way, with its name and without, and hands the outcome to `law`, which says what is
+/// wrong with it.
+fn every(
+    name: &str,
+    auto: bool,
+    text: impl Fn(&Dialect) -> Option<String>,
+    law: impl Fn(&Dialect, &str, &Outcome) -> Result<(), String>,
+) {
+    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let only = std::env::var("CASES").unwrap_or_default();
+    for dialect in Dialect::all().iter().filter(|d| d.name.contains(&only)) {
+        let Some(text) = text(dialect).filter(|_| !excepted(name, dialect.name)) else { continue };
+        for read_as in [dialect.name, "auto"].into_iter().take(1 + usize::from(auto)) {
+            if read_as == "auto" && excepted(&format!("auto: {name}"), dialect.name) {
+                continue;
+            }
+            let input = Text { dialect: read_as, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+            let (outcome, mut why) = reader.every(&input);
+            why.extend(law(dialect, &text, &outcome).err());
+            if !why.is_empty() {
+                let why = why.join("\n");
+                wrong.push(format!("{} as {read_as}: {text}\n{why}\n{:#?}", dialect.name, outcome.lines()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Just these calls, and this text of the answer, but for white space at its ends.
+fn gives(outcome: &Outcome, calls: &[Call<'_>], content: &str) -> Result<(), String> {
+    let found = outcome.calls();
+    let same = found.len() == calls.len()
+        && found.iter().zip(calls).all(|((name, arguments, _), call)| {
+            let (a, b) = (serde_json::from_str::<Value>(arguments), serde_json::from_str::<Value>(call.arguments));
+            *name == call.name && a.is_ok_and(|a| b.is_ok_and(|b| a == b))
+        });
+    if !same {
+        return Err(format!("calls {found:?}, not {calls:?}"));
+    }
+    if outcome.lasting(true).calls().len() != calls.len() {
+        return Err("a call was taken back".to_owned());
+    }
+    if outcome.text(false).trim() != content.trim() {
+        return Err(format!("content {:?}, not {content:?}", outcome.text(false)));
+    }
+    if outcome.text(true).is_empty() { Ok(()) } else { Err(format!("reasoning {:?}", outcome.text(true))) }
+}
+
+/// No call, and the text as it was.
+fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
+    gives(outcome, &[], text)?;
+    if outcome.text(false) == text { Ok(()) } else { Err(format!("content {:?}", outcome.text(false))) }
+}
+
+#[test]
+fn one_call() {
+    every("one call", true, |d| Some(d.calls(&[HUT])), |_, _, found| gives(found, &[HUT], ""));
+}
+
+#[test]
+fn two_calls() {
+    every("two calls", true, |d| Some(d.calls(&[HUT, PING])), |_, _, found| gives(found, &[HUT, PING], ""));
+    every("two calls", false, |d| Some(d.calls(&[HUT, HUT])), |_, _, found| gives(found, &[HUT, HUT], ""));
+}
+
+#[test]
+fn no_arguments() {
+    every("no arguments", true, |d| Some(d.calls(&[PING])), |_, _, found| gives(found, &[PING], ""));
+}
+
+#[test]
+fn text_before() {
+    let text = |d: &Dialect| Some(format!("Let me look for 京都 <one> first.\n{}", d.calls(&[HUT])));
+    every("text before", true, text, |_, _, found| gives(found, &[HUT], "Let me look for 京都 <one> first."));
+}
+
+#[test]
+fn text_after() {
+    let text = |d: &Dialect| Some(format!("{}\nThat was it ☕, a < b.", d.calls(&[HUT])));
+    every("text after", true, text, |_, _, found| gives(found, &[HUT], "That was it ☕, a < b."));
+}
+
+/// The pieces of a text that look like markers.
+fn marks(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let pairs = [("<", ">"), ("[", "]"), ("{", "}")];
+    for (open, close) in pairs {
+        for (at, _) in text.match_indices(open) {
+            let Some(end) = text[at..].find(close) else { continue };
+            let mark = &text[at..at + end + 1];
+            if !mark.contains('\n') && !out.contains(&mark) {
+                out.push(mark);
+            }
+        }
+    }
+    out.extend(text.lines().filter(|line| line.len() < 24));
+    out
+}
+
+#[test]
+fn a_marker_inside_a_string() {
+    for n in 0..16 {
+        let arguments = move |d: &Dialect| {
+            let text = d.calls(&[HUT]);
+            let mark = *marks(&text).get(n)?;
+            Some(json!({"note": format!("before {mark} after"), "beds": 4}).to_string())
+        };
+        every(
+            "a marker inside a string",
+            false,
+            |d| arguments(d).map(|a| d.calls(&[Call { arguments: &a, ..HUT }])),
+            |d, _, found| {
+                let arguments = arguments(d).unwrap_or_default();
+                gives(found, &[Call { arguments: &arguments, ..HUT }], "")
+            },
+        );
+    }
+}
+
+#[test]
+fn quoted_in_a_fence() {
+    let text = |d: &Dialect| Some(format!("It goes like this:\n````\n{}\n````\nSee?", d.calls(&[HUT, PING])));
+    every("quoted in a fence", true, text, |_, text, found| is_text(found, text));
+}
+
+#[test]
+fn quoted_in_inline_code() {
+    let text = |d: &Dialect| {
+        let call = d.calls(&[HUT]).replace('\n', " ");
+        (!call.contains('`')).then(|| format!("Write `{call}` then."))
+    };
+    every("quoted in inline code", true, text, |_, text, found| is_text(found, text));
+}
+
+#[test]
+fn nested_values() {
+    const DEEP: Call<'_> = Call {
+        arguments: r#"{"near": {"place": "<div><b>x</b></div>", "on": {"day": "1}]"}}, "tags": ["a", "[b]"], "note": "<note><beds>2</beds></note>"}"#,
+        ..HUT
+    };
+    every("nested values", true, |d| Some(d.calls(&[DEEP])), |_, _, found| gives(found, &[DEEP], ""));
+}
+
+#[test]
+fn letters_of_every_length() {
+    const WIDE: Call<'_> =
+        Call { arguments: r#"{"note": "京都 ☕ 👩‍💻 é", "tags": ["東", "🛖"]}"#, ..HUT };
+    let text = |d: &Dialect| Some(format!("{}\n山小屋 👍", d.calls(&[WIDE])));
+    every("letters", true, text, |_, _, found| gives(found, &[WIDE], "山小屋 👍"));
+}
+
+#[test]
+fn an_unknown_tool_is_text() {
+    let other = [Call { name: "launch_rocket", arguments: r#"{"note": "now"}"#, ..HUT }];
+    every(
+        "an unknown tool",
+        true,
+        |d| Some(d.calls(&other)),
+        |d, text, found| match excepted("an unknown tool, byte for byte", d.name) {
+            true if found.calls().is_empty() && found.text(false).contains("now") => Ok(()),
+            _ => is_text(found, text),
+        },
+    );
+}
+
+/// A model that breaks off and goes on in prose: what is not whole is no call.
+#[test]
+fn malformed() {
+    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    for dialect in Dialect::all() {
+        let whole = dialect.calls(&[HUT]);
+        for (at, _) in whole.char_indices() {
+            let text = format!("{} sorry, I cannot do that", &whole[..at]);
+            for name in [dialect.name, "auto"] {
+                let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+                let found = reader.parse(&input, &text, false);
+                let done: Vec<_> = found.calls.iter().filter(|c| c.done).collect();
+                let right = done.len() <= 1
+                    && done
+                        .iter()
+                        .all(|c| c.name == HUT.name && c.arguments.replace(' ', "") == HUT.arguments.replace(' ', ""));
+                if !right || found.all != text {
+                    wrong.push(format!("{} as {name}: {text}\n{found:?}", dialect.name));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// No call is whole while another argument may follow, wherever the text is broken off.
+#[test]
+fn whole_only_when_closed() {
+    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    let more = Call { arguments: r#"{"beds": 4, "note": "x"}"#, ..HUT };
+    for dialect in Dialect::all() {
+        let (one, two) = (dialect.calls(&[HUT]), dialect.calls(&[more]));
+        let same = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+        for name in [dialect.name, "auto"] {
+            let input = Text { dialect: name, text: &one, tools: Some(&tools), prefill: Some(""), finish: "length" };
+            let ends = one.char_indices().map(|(at, _)| at).take_while(|at| *at <= same);
+            for at in ends {
+                if reader.parse(&input, &one[..at], true).calls.iter().any(|c| c.done) {
+                    wrong.push(format!("{} as {name}: {:?} is whole", dialect.name, &one[..at]));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

@@ -1,0 +1,165 @@
+//! Reads one text in every way that it may come: whole, cut anywhere, character by character, and broken off anywhere.
+
+use crate::outcome::{Item, Outcome};
+use event::{Collect, Scanner};
+use json::Tools;
+use serde_json::json;
+use std::collections::HashMap;
+use std::rc::Rc;
+use toolpipe_tag::{Look, Options, Outlet, Parser, Piece, Streams};
+
+/// A text, and what is known of the request.
+#[derive(Clone, Debug, Default)]
+pub struct Text<'t> {
+    pub dialect: &'t str,
+    pub text: &'t str,
+    /// The tools as JSON, where they are known.
+    pub tools: Option<&'t str>,
+    /// The end of the prompt, where it is known.
+    pub prefill: Option<&'t str>,
+    pub finish: &'t str,
+}
+
+/// What is built once for all texts.
+#[derive(Default)]
+pub struct Reader {
+    streams: Streams,
+    looks: HashMap<String, Rc<Look>>,
+    tools: HashMap<String, Rc<Tools>>,
+}
+
+impl Reader {
+    pub fn new() -> Reader {
+        Reader { streams: Streams::new(Options::default()), ..Reader::default() }
+    }
+
+    /// Reads the text in these pieces through the machine of the command; `start` is its first event.
+    fn read(&self, start: &str, pieces: &[&str], finish: &str) -> Outcome {
+        let delta = |text: &&str| json!({"type": "content_delta", "stream": "s", "text": text}).to_string();
+        let mut lines = vec![start.to_owned()];
+        lines.extend(pieces.iter().filter(|piece| !piece.is_empty()).map(delta));
+        lines.push(json!({"type": "stream_end", "stream": "s", "finish_reason": finish}).to_string());
+        let mut scanner = Scanner::default();
+        let mut machine = self.streams.begin(&scanner.read(&lines[0]).expect("an event"));
+        Outcome::read(&Collect::run(&mut machine, &lines)[1..])
+    }
+
+    /// Reads the text in all ways. Gives the outcome of the text that comes character by character, which shows the most, and
+    /// what does not agree: no cut may show, and a text that is broken off loses nothing and has no call that is not whole.
+    pub fn every(&mut self, text: &Text<'_>) -> (Outcome, Vec<String>) {
+        let mut wrong = Vec::new();
+        let all: Vec<&str> = text.text.char_indices().map(|(at, c)| &text.text[at..at + c.len_utf8()]).collect();
+        let start = start(text);
+        let one_by_one = self.read(&start, &all, text.finish);
+        for item in &one_by_one.0 {
+            if let Item::Call { done: false, retracted: None, .. } = item {
+                wrong.push(format!("a call is neither whole nor taken back: {item}"));
+            }
+        }
+        let lasting = one_by_one.lasting(true);
+        for (at, _) in text.text.char_indices() {
+            let cut = self.read(&start, &[&text.text[..at], &text.text[at..]], text.finish).lasting(true);
+            if cut != lasting {
+                wrong.push(format!("cut at {at}: {:#?}\nbut one by one {:#?}", cut.lines(), lasting.lines()));
+                break;
+            }
+        }
+        self.broken_off(text, &one_by_one, &mut wrong);
+        (one_by_one, wrong)
+    }
+
+    /// The text broken off after each character.
+    fn broken_off(&mut self, text: &Text<'_>, full: &Outcome, wrong: &mut Vec<String>) {
+        let full = full.calls();
+        let ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]);
+        for (at, cut) in ends.map(|at| (at, true)).chain([(text.text.len(), text.finish == "length")]) {
+            let part = &text.text[..at];
+            let found = self.parse(text, part, cut);
+            if found.all != part {
+                wrong.push(format!("ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}", found.all));
+                break;
+            }
+            let calls: Vec<_> = found.calls.iter().filter(|c| c.done).collect();
+            let same = calls.len() <= full.len()
+                && calls.iter().zip(&full).all(|(a, b)| (&a.name[..], &a.arguments[..], a.id.as_deref()) == *b);
+            if cut && !same {
+                wrong.push(format!("broken off at {at} a call is done that is none of the text's: {calls:?}"));
+                break;
+            }
+        }
+    }
+
+    /// The calls that are done when the text is broken off after this part of it.
+    pub fn parse(&mut self, text: &Text<'_>, part: &str, cut: bool) -> Found {
+        let look = self
+            .looks
+            .entry(text.dialect.to_owned())
+            .or_insert_with(|| Rc::new(Look::new(text.dialect).expect("a dialect of the table")));
+        let tools = text.tools.map(|tools| {
+            let new = || Rc::new(Tools::parse(tools).expect("a list of tools"));
+            Rc::clone(self.tools.entry(tools.to_owned()).or_insert_with(new))
+        });
+        let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);
+        let mut found = Found::default();
+        parser.push(part, &mut found);
+        parser.finish(cut, &mut found);
+        found
+    }
+}
+
+/// The event that begins the stream.
+fn start(text: &Text<'_>) -> String {
+    let mut start =
+        json!({"type": "stream_start", "stream": "s", "v": 1, "tools_mode": "tag", "dialect": text.dialect});
+    if let Some(tools) = text.tools {
+        start["tools"] = serde_json::from_str(tools).expect("a list of tools");
+    }
+    if let Some(prefill) = text.prefill {
+        start["prefill"] = prefill.into();
+    }
+    start.to_string()
+}
+
+/// What a parser says, with the text that it leaves out.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Everything that came in, as it came out.
+    pub all: String,
+    pub calls: Vec<Written>,
+}
+
+#[derive(Debug, Default)]
+pub struct Written {
+    pub name: String,
+    pub arguments: String,
+    pub id: Option<String>,
+    pub done: bool,
+}
+
+impl Outlet for Found {
+    fn content(&mut self, text: &str) {
+        self.all.push_str(text);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.all.push_str(text);
+    }
+
+    fn left_out(&mut self, text: &str) {
+        self.all.push_str(text);
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        if let Some(name) = piece.name {
+            self.calls.push(Written { name: name.to_owned(), ..Written::default() });
+        }
+        let Some(call) = self.calls.last_mut() else { return };
+        call.arguments.push_str(piece.arguments.unwrap_or_default());
+        call.id = call.id.take().or(piece.id.map(str::to_owned));
+        call.done |= piece.done;
+    }
+
+    fn retract(&mut self, _index: i64, _reason: &'static str) {}
+
+    fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+}
