@@ -14,15 +14,16 @@ pub trait Payload {
 /// Writes one line (without its line feed): `stream` and `t` are JSON, `choice` is left out when it is 0.
 pub fn line(out: &mut Vec<u8>, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) {
     let mut o = Object::open(out);
-    o.str("type", payload.kind().name());
+    o.hot_key("\"type\":\"").hot_raw(payload.kind().name());
+    o.hot_raw("\"");
     if let Some(stream) = stream {
-        o.raw("stream", stream);
+        o.hot_key("\"stream\":").hot_raw(stream);
     }
     if choice != 0 {
         o.int("choice", choice);
     }
     if let Some(t) = t {
-        o.raw("t", t);
+        o.hot_key("\"t\":").hot_raw(t);
     }
     payload.fields(&mut o);
     o.close();
@@ -96,7 +97,7 @@ impl Payload for ContentDelta<'_> {
     }
 
     fn fields(&self, o: &mut Object<'_>) {
-        o.str("text", &self.text);
+        o.hot_key("\"text\":").hot_str(&self.text);
     }
 }
 
@@ -139,12 +140,14 @@ impl Payload for ToolCallDelta<'_> {
 
     fn fields(&self, o: &mut Object<'_>) {
         if let Some(index) = self.index {
-            o.int("index", index);
+            o.hot_key("\"index\":").hot_int(index.into());
         }
         o.maybe_str("tool_id", self.tool_id.as_deref()).maybe_str("tool_name", self.tool_name.as_deref());
-        o.maybe_str("arguments", self.arguments.as_deref());
+        if let Some(arguments) = &self.arguments {
+            o.hot_key("\"arguments\":").hot_str(arguments);
+        }
         if self.done {
-            o.bool("done", true);
+            o.hot_key("\"done\":").hot_raw("true");
         }
         if let Some(p) = self.provider {
             o.raw("provider", p);

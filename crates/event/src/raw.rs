@@ -106,6 +106,12 @@ impl<'a> Raw<'a> {
         Some(Cow::Owned(out))
     }
 
+    /// The text of a string without escapes.
+    #[inline]
+    pub fn plain(self) -> Option<&'a str> {
+        (self.is_str() && !self.escaped).then(|| &self.text[1..self.text.len() - 1])
+    }
+
     /// The length in bytes of the string without its quotes and escapes; 0 for any other value.
     pub fn str_len(self) -> usize {
         match self.inner() {

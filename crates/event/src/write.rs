@@ -103,6 +103,21 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
     b.len()
 }
 
+/// Appends an integer. Most are indexes and counts of a few digits.
+fn push_int(out: &mut Vec<u8>, value: i128) {
+    let Ok(mut rest) = u32::try_from(value) else { return out.extend_from_slice(value.to_string().as_bytes()) };
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            return out.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
 /// An object being written: members in the order of the calls, closed by [`Object::close`].
 #[derive(Debug)]
 pub struct Object<'b> {
@@ -123,6 +138,34 @@ impl<'b> Object<'b> {
         }
         push_string(self.out, key);
         self.out.push(b':');
+    }
+
+    /// The key of a hot path, which needs no escape, with its quotes and its colon: `"text":`.
+    #[inline]
+    pub(crate) fn hot_key(&mut self, key: &'static str) -> &mut Self {
+        if !std::mem::take(&mut self.first) {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(key.as_bytes());
+        self
+    }
+
+    /// A string, as the value of a [`Object::hot_key`].
+    #[inline]
+    pub(crate) fn hot_str(&mut self, value: &str) {
+        push_string(self.out, value);
+    }
+
+    /// JSON, likewise.
+    #[inline]
+    pub(crate) fn hot_raw(&mut self, json: &str) {
+        self.out.extend_from_slice(json.as_bytes());
+    }
+
+    /// An integer, likewise.
+    #[inline]
+    pub(crate) fn hot_int(&mut self, value: i128) {
+        push_int(self.out, value);
     }
 
     /// A string member.
@@ -157,8 +200,7 @@ impl<'b> Object<'b> {
     /// An integer member.
     pub fn int(&mut self, key: &str, value: impl Into<i128>) -> &mut Self {
         self.key(key);
-        let value: i128 = value.into();
-        self.out.extend_from_slice(value.to_string().as_bytes());
+        push_int(self.out, value.into());
         self
     }
 

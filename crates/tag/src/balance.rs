@@ -29,7 +29,7 @@ impl Balance {
                 continue;
             }
             if self.text {
-                let Some(at) = memchr2(b'"', b'\\', &bytes[i..]) else { return None };
+                let at = end_of_run(&bytes[i..])?;
                 i += at + 1;
                 if bytes[i - 1] == b'\\' {
                     self.escape = true;
@@ -56,6 +56,15 @@ impl Balance {
         }
         None
     }
+}
+
+/// The next quote or backslash. Deltas are a few bytes long, for which a search by vectors is not worth its beginning.
+#[inline]
+fn end_of_run(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < 32 {
+        return bytes.iter().position(|c| matches!(c, b'"' | b'\\'));
+    }
+    memchr2(b'"', b'\\', bytes)
 }
 
 #[cfg(test)]

@@ -55,7 +55,8 @@ impl Streams {
         let started = first.kind() == Kind::StreamStart;
         let get = |key: &str| if started { first.get_str(key) } else { None };
         let active = options.always || matches!(get("tools_mode").as_deref(), None | Some("tag"));
-        let mut tag = Tag { setting: None, choices: Vec::new(), unknown: None, warned: Vec::new() };
+        let mut tag =
+            Tag { setting: None, choices: Vec::new(), unknown: None, warned: Vec::new(), text: String::new() };
         if !active {
             return tag;
         }
@@ -106,6 +107,8 @@ pub struct Tag {
     unknown: Option<UnknownDialect>,
     /// Warnings of this command that are in the input already, since the stream has been through it.
     warned: Vec<(String, String)>,
+    /// The text at hand, where it had escapes.
+    text: String,
 }
 
 /// How the text of a stream is read.
@@ -128,16 +131,22 @@ struct Choice {
 
 impl Tag {
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
-        let text = event.field(Field::Text).and_then(|text| text.str());
-        let (Some(text), number) = (text, event.choice()) else { return sink.pass() };
+        let Some(raw) = event.field(Field::Text).filter(|text| text.is_str()) else { return sink.pass() };
+        // A text with escapes is put into one buffer, reused.
+        let plain = raw.plain();
+        if plain.is_none() {
+            self.text.clear();
+            raw.append_str(&mut self.text);
+        }
+        let (text, number) = (plain.unwrap_or(&self.text), event.choice());
         let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return sink.pass() };
         // Text that nothing can begin in passes as it came.
-        if choice.native || text.is_empty() || choice.parser.passes(&text) {
+        if choice.native || text.is_empty() || choice.parser.passes(text) {
             return sink.pass();
         }
         let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
-        choice.parser.push(&text, &mut out);
-        if out.is_only(&text) {
+        choice.parser.push(text, &mut out);
+        if out.is_only(text) {
             return sink.pass();
         }
         out.flush();
@@ -196,7 +205,10 @@ impl Machine for Tag {
                 out.pass();
                 if let Some(unknown) = self.unknown.take() {
                     let message = format!("{unknown}; all dialects are tried");
-                    out.write(0, &Warning { source: SOURCE, code: "unknown_dialect", message: &message, ..Warning::default() });
+                    out.write(
+                        0,
+                        &Warning { source: SOURCE, code: "unknown_dialect", message: &message, ..Warning::default() },
+                    );
                 }
                 return;
             }

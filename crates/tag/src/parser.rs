@@ -48,6 +48,16 @@ struct Candidate {
     step: Step,
 }
 
+impl Candidate {
+    /// Reads on in the text of the open call.
+    fn push(&mut self, raw: &str, tools: Option<&Tools>, alone: bool) {
+        self.step = self.run.push(&raw[self.at..], tools, alone, &mut self.calls);
+        if let Step::More(n) | Step::Whole(n) | Step::Done(n) = self.step {
+            self.at += n;
+        }
+    }
+}
+
 /// How a stage of the parser went on.
 pub(crate) enum Flow {
     /// This much of the text is done with.
@@ -161,6 +171,21 @@ impl Parser {
     /// Takes the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
         if self.held.is_empty() {
+            // The pieces of a call's arguments are most of what is not the answer.
+            if let Mode::Call { .. } = self.mode
+                && text.len() <= STEP
+                && self.candidates.len() == 1
+            {
+                self.raw.push_str(text);
+                if self.more() {
+                    return self.write(out);
+                }
+                return match self.called(text.len(), out) {
+                    Flow::Took(n) => self.eat(Cow::Borrowed(&text[n..]), out),
+                    Flow::Back(before, n) => self.eat(Cow::Owned(before + &text[n..]), out),
+                    Flow::Wait(_) => {}
+                };
+            }
             self.eat(Cow::Borrowed(text), out);
         } else {
             let mut joined = std::mem::take(&mut self.held);
@@ -201,7 +226,11 @@ impl Parser {
                 Mode::Header(_) => {
                     let text = std::mem::take(&mut self.held);
                     self.mode = Mode::Text;
-                    out.warning("tag_unparsed", "the text ends inside a message's header, so it is left as text", &text);
+                    out.warning(
+                        "tag_unparsed",
+                        "the text ends inside a message's header, so it is left as text",
+                        &text,
+                    );
                     self.literal(&text, out);
                 }
                 _ => {
@@ -460,13 +489,24 @@ impl Parser {
     fn call(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
         let take = text.floor_char_boundary(STEP.min(text.len())).max(1);
         self.raw.push_str(&text[..take]);
+        if self.candidates.len() == 1 && self.more() {
+            self.write(out);
+            return Flow::Took(take);
+        }
+        self.called(take, out)
+    }
+
+    /// A call, after this much was added to its text. A candidate that is alone has been pushed on already.
+    fn called(&mut self, take: usize, out: &mut dyn Outlet) -> Flow {
+        let mut pushed = self.candidates.len() == 1;
         loop {
             let alone = self.candidates.len() == 1;
-            for c in &mut self.candidates {
-                c.step = c.run.push(&self.raw[c.at..], self.tools.as_deref(), alone, &mut c.calls);
-                if let Step::More(n) | Step::Whole(n) | Step::Done(n) = c.step {
-                    c.at += n;
-                }
+            if alone && !std::mem::take(&mut pushed) && self.more() {
+                self.write(out);
+                return Flow::Took(take);
+            }
+            if !alone {
+                self.candidates.iter_mut().for_each(|c| c.push(&self.raw, self.tools.as_deref(), false));
             }
             if let Some(why) = self.drop_failed() {
                 return back(self.failed(why, out), take);
@@ -483,6 +523,13 @@ impl Parser {
                 _ => return Flow::Took(take),
             }
         }
+    }
+
+    /// Pushes the one candidate on; whether it only waits for more.
+    fn more(&mut self) -> bool {
+        let Some(c) = self.candidates.first_mut() else { return false };
+        c.push(&self.raw, self.tools.as_deref(), true);
+        matches!(c.step, Step::More(_))
     }
 
     /// Takes out the candidates that failed; gives the reason when none is left.
@@ -517,56 +564,42 @@ impl Parser {
 
     /// Writes what the one candidate has said.
     fn write(&mut self, out: &mut dyn Outlet) {
-        let Some(mut candidate) = self.candidates.pop() else { return };
-        let calls = &mut candidate.calls;
-        if !calls.ops.is_empty() {
-            self.decide(false, out);
-            self.unless_reasoning_ended();
-            let mut from = 0;
-            let mut piece: Option<Piece<'_>> = None;
-            for op in &calls.ops {
-                let mut next = |to: usize| {
-                    let text = &calls.text[from..to];
-                    from = to;
-                    text
-                };
-                match *op {
-                    Op::Name(to) => {
-                        if let Some(piece) = piece.take() {
-                            out.call(piece);
-                        }
-                        self.begun += 1;
-                        self.open = true;
-                        self.used = Some(candidate.run.form());
-                        piece = Some(Piece { index: self.begun - 1, name: Some(next(to)), ..Piece::default() });
-                    }
-                    Op::Id(to) => {
-                        let index = self.begun - 1;
-                        piece.get_or_insert(Piece { index, ..Piece::default() }).id = Some(next(to));
-                    }
-                    Op::Arguments(to) => {
-                        let index = self.begun - 1;
-                        piece.get_or_insert(Piece { index, ..Piece::default() }).arguments = Some(next(to));
-                    }
-                    Op::Done => {
-                        let index = self.begun - 1;
-                        piece.get_or_insert(Piece { index, ..Piece::default() }).done = true;
-                        self.open = false;
-                    }
-                    Op::Note(what) => {
-                        if let Some(piece) = piece.take() {
-                            out.call(piece);
-                        }
-                        out.warning("tag_note", what, "");
-                    }
-                }
-            }
-            if let Some(piece) = piece {
+        let Some(candidate) = self.candidates.first_mut().filter(|c| !c.calls.ops.is_empty()) else { return };
+        let form = candidate.run.form();
+        let mut calls = std::mem::take(&mut candidate.calls);
+        self.decide(false, out);
+        self.unless_reasoning_ended();
+        let mut from = 0;
+        let mut text = |to: usize| Some(&calls.text[std::mem::replace(&mut from, to)..to]);
+        let mut piece: Option<Piece<'_>> = None;
+        for op in &calls.ops {
+            if matches!(op, Op::Name(_) | Op::Note(_))
+                && let Some(piece) = piece.take()
+            {
                 out.call(piece);
             }
-            calls.clear();
+            if let Op::Name(_) = op {
+                self.begun += 1;
+                (self.open, self.used) = (true, Some(form));
+            }
+            if let Op::Note(what) = op {
+                out.warning("tag_note", what, "");
+                continue;
+            }
+            let piece = piece.get_or_insert(Piece { index: self.begun - 1, ..Piece::default() });
+            match *op {
+                Op::Name(to) => piece.name = text(to),
+                Op::Id(to) => piece.id = text(to),
+                Op::Arguments(to) => piece.arguments = text(to),
+                Op::Done => (piece.done, self.open) = (true, false),
+                Op::Note(_) => {}
+            }
         }
-        self.candidates.push(candidate);
+        if let Some(piece) = piece {
+            out.call(piece);
+        }
+        calls.clear();
+        self.candidates[0].calls = calls;
     }
 
     /// A call that counts has ended the reasoning in which it stands.
@@ -689,7 +722,8 @@ impl Parser {
             }
             let mut wait = look.reasoning.iter().any(|(_, close)| close.starts_with(rest));
             if !look.ends.is_empty() && !(refused && at == 0) && !self.quote.is_quoted() {
-                let ends = |t: &Target| matches!(t, Target::Form(form) if look.ends.iter().any(|e| std::ptr::eq(*e, *form)));
+                let ends =
+                    |t: &Target| matches!(t, Target::Form(form) if look.ends.iter().any(|e| std::ptr::eq(*e, *form)));
                 if let Some(marker) = look.here(rest)
                     && marker.targets.iter().any(ends)
                 {
