@@ -1,8 +1,9 @@
-//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, and a stage that is killed.
+//! `bin/react`: its statuses, a log that was cut anywhere, Ctrl-C, a stage that is killed, and models that write their calls as text.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -11,16 +12,24 @@ use std::process::{Command, Stdio};
 
 const ASK: &str =
     "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
+/// The same conversation with calls that are text.
+const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
+    --model demo --log $SCRATCH/log";
 const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
 
-/// An empty folder that goes when the test ends; the log of a run and the file of the reserving tool are in it.
-struct Scratch(PathBuf);
+/// An empty folder that goes when the test ends; the log of a run and the file of the reserving tool are in it. And how react is
+/// called.
+struct Scratch(PathBuf, &'static str);
 
 impl Scratch {
     fn new(test: &str) -> Self {
+        Scratch::asking(ASK, test)
+    }
+
+    fn asking(ask: &'static str, test: &str) -> Self {
         let path = std::env::temp_dir().join(format!("toolpipe-react-{}-{test}", std::process::id()));
         fs::create_dir_all(&path).expect("a folder for the test");
-        Scratch(path)
+        Scratch(path, ask)
     }
 
     fn read(&self, name: &str) -> String {
@@ -43,14 +52,16 @@ impl Scratch {
 
     /// Goes on from the log as it is until the answer is there.
     fn goes_on(&self, what: &str) {
-        let (mut status, mut out, mut err) = self.run(&format!("{ASK} --plain"));
+        let ask = self.1;
+        let (mut status, mut out, mut err) = self.run(&format!("{ask} --plain"));
         if status == 3 {
             // It was begun and nobody knows whether it was done: only a person can.
             assert!(
                 out.contains("reserve waits for approval") && self.read("reservations").is_empty(),
                 "{what}: {out}"
             );
-            (status, out, err) = self.run(&format!("{ASK} --plain --approve-call call_r3Vb8PsMcY"));
+            let id = if ask == ASK { "call_r3Vb8PsMcY" } else { "ZMfUhQiqP" };
+            (status, out, err) = self.run(&format!("{ask} --plain --approve-call {id}"));
         }
         assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
         // A line that was cut is told of once.
@@ -82,6 +93,61 @@ fn an_answer_is_0_and_leaves_nothing_behind() {
     let left: Vec<_> =
         fs::read_dir(&scratch.0).expect("the folder").map(|e| e.expect("an entry").file_name()).collect();
     assert_eq!(left, ["reservations"]);
+}
+
+/// What is written behind tag-parse is, but for ids and for where text was cut, what a model with native calls makes be written.
+#[test]
+fn calls_written_as_text_are_run_like_native_ones() {
+    let [native, tag] = [ASK, ASK_TAG].map(|ask| {
+        let scratch = Scratch::asking(ask, &format!("ways-{}", ask.len()));
+        let (status, out, err) = scratch.run(&format!("{ask} --plain --no-time {QUESTION}"));
+        assert_eq!((status, err.as_str()), (0, ""), "{out}");
+        (out, scratch.read("reservations"), scratch.read("log"))
+    });
+    assert_eq!((&native.0, &native.1), (&tag.0, &tag.1));
+    assert_eq!(tag.2.matches(r#""tools_mode":"tag","dialect":"tool-name-tag""#).count(), 3);
+    let calls = |log: &str| -> Vec<String> {
+        let results = log.lines().filter(|line| line.starts_with(r#"{"type":"tool_result""#));
+        let mut results: Vec<_> = results.filter_map(|l| Some(l.split_once("\"tool_name\"")?.1.to_owned())).collect();
+        results.sort();
+        results
+    };
+    assert_eq!(calls(&native.2), calls(&tag.2));
+    // No markup of a call has stayed in the text.
+    assert!(!tag.2.lines().any(|line| line.contains("content_delta") && line.contains("tool")), "{}", tag.2);
+}
+
+/// A server that refuses tools: the first turn is asked again with the tools in the prompt, and the loop goes on that way.
+#[test]
+fn a_refusal_of_tools_is_answered_with_tag_mode() {
+    let scratch = Scratch::new("auto");
+    let read = |name: &str| fs::read_to_string(bins::root().join("fixtures/tapes").join(name)).expect("a tape");
+    let (native, tag) = (read("huts.tape"), read("huts-tag.tape"));
+    let asked = native.lines().find(|line| line.starts_with(r#"{"tape""#)).expect("the first request");
+    let refused = r#"[0.01,"head",{"status":400,"headers":{"content-type":"application/json"}}]
+[0.001,"text","{\"error\":{\"message\":\"demo does not support tools\",\"type\":\"invalid_request_error\"}}"]
+[0.001,"end","eof"]"#;
+    fs::write(scratch.0.join("tape"), format!("{asked}\n{refused}\n{tag}")).expect("a tape");
+    let ask = ASK.replace("fixtures/tapes/huts.tape", "$SCRATCH/tape --tools-mode auto");
+    let (status, out, err) = scratch.run(&format!("{ask} --plain {QUESTION}"));
+    assert_eq!((status, err.as_str()), (0, ""), "{out}");
+    assert_eq!(out.matches("(tools_refused)").count(), 1, "{out}");
+    assert!(out.contains("<- reserve done") && out.contains("sleeping bags"), "{out}");
+}
+
+/// A stream with native calls goes through tag-parse as it is, also one whose text looks like a call.
+#[test]
+fn tag_parse_leaves_a_native_stream_alone() {
+    let scratch = Scratch::new("native");
+    let events = r#"{"type":"stream_start","tools_mode":"native"}
+{"type":"content_delta","text":"<tool name=\"reserve\">{}</tool>"}
+{"type":"stream_end","finish_reason":"stop"}"#;
+    fs::write(scratch.0.join("native"), format!("{events}\n")).expect("a file");
+    let (status, out, err) = scratch.run(
+        "{ llm-stream --replay fixtures/tapes/huts.tape; cat $SCRATCH/native; } >$SCRATCH/all
+         tag-parse $SCRATCH/all | cmp - $SCRATCH/all && tag-parse --when always $SCRATCH/native | grep -c tool_name",
+    );
+    assert_eq!((status, out.as_str(), err.as_str()), (0, "1\n", ""));
 }
 
 #[test]
@@ -134,24 +200,33 @@ fn at_most_so_many_steps() {
 /// twice.
 #[test]
 fn a_log_that_was_cut_anywhere_is_gone_on_from() {
-    let whole = Scratch::new("whole");
-    let (status, ..) = whole.run(&format!("{ASK} {QUESTION}"));
+    cut_anywhere(ASK);
+}
+
+#[test]
+fn a_log_of_tag_mode_that_was_cut_anywhere_is_gone_on_from() {
+    cut_anywhere(ASK_TAG);
+}
+
+fn cut_anywhere(ask: &'static str) {
+    let whole = Scratch::asking(ask, &format!("whole-{}", ask.len()));
+    let (status, ..) = whole.run(&format!("{ask} {QUESTION}"));
     assert_eq!(status, 0);
     let log = whole.read("log");
     let reserved = whole.read("reservations");
-    // Every kind of place once: after a line and inside it, but not after each single delta.
-    let mut last = String::new();
+    // Every kind of place once: after a line and inside it, but not after each single delta; in tag mode only the first of its kind.
+    let (mut last, mut seen) = (String::new(), HashSet::new());
     let mut at = 0;
     for line in log.split_inclusive('\n') {
         let kind = line.get(..24).unwrap_or_default().to_owned();
-        if kind != last {
+        if kind != last && (seen.insert(kind.clone()) || ask == ASK) {
             let middle = if kind.contains("delta") { at } else { at + line.len() / 2 };
             for cut in [middle, at + line.len()] {
                 // Before the question is whole there is nothing to go on from, and after the answer nothing to do.
                 if cut >= log.find('\n').unwrap_or_default()
                     && cut < log.rfind("{\"type\":\"message\"").unwrap_or_default()
                 {
-                    cut_there(&log, cut, &reserved);
+                    cut_there(ask, &log, cut, &reserved);
                 }
             }
         }
@@ -160,8 +235,8 @@ fn a_log_that_was_cut_anywhere_is_gone_on_from() {
     }
 }
 
-fn cut_there(log: &str, cut: usize, reserved: &str) {
-    let scratch = Scratch::new(&format!("cut-{cut}"));
+fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
+    let scratch = Scratch::asking(ask, &format!("cut-{}-{cut}", ask.len()));
     fs::write(scratch.0.join("log"), &log.as_bytes()[..cut]).expect("a log");
     // Where the log knows that the reservation was made, it was.
     let whole = log[..cut].rfind('\n').map_or("", |end| &log[..end]);
@@ -193,7 +268,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
 /// Any stage killed in the middle of a turn: the loop stops with 2, the log holds whole lines, and the next run goes on from it.
 #[test]
 fn a_stage_that_is_killed_stops_the_loop() {
-    for stage in ["llm-stream", "tc-accumulate", "tool-exec", "tee"] {
+    for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec", "tee"] {
         let scratch = Scratch::new(&format!("kill-{stage}"));
         let script = format!("{ASK} {QUESTION} -- --speed real");
         let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
