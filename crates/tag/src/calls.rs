@@ -45,10 +45,13 @@ impl Context<'_> {
 
     /// Whether more bytes can make a name of this beginning.
     pub fn may_become(&self, start: &str) -> bool {
-        let start = start.strip_prefix("functions.").unwrap_or(start);
+        let short = start.strip_prefix("functions.");
         match self.tools {
-            Some(tools) => "functions.".starts_with(start) || tools.names().any(|name| name.starts_with(start)),
-            None => !self.strict && (start.is_empty() || is_name(start)),
+            Some(tools) => {
+                let begins = |start: &str| tools.names().any(|name| name.starts_with(start));
+                "functions.".starts_with(start) || begins(start) || short.is_some_and(begins)
+            }
+            None => !self.strict && (start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start))),
         }
     }
 }

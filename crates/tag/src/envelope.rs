@@ -155,7 +155,8 @@ impl Envelope {
                     Err(why) => return Step::Fail(why),
                 },
                 At::Word => {
-                    let end = b[i..].iter().position(|c| matches!(c, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'));
+                    let end =
+                        b[i..].iter().position(|c| matches!(c, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'));
                     let end = end.map_or(b.len(), |n| i + n);
                     self.word.push_str(&text[i..end]);
                     if self.word.len() > LONGEST {
@@ -275,7 +276,9 @@ impl Envelope {
         }
         match self.role {
             Role::Name | Role::Id if !self.string && Balance::begins(c) => return Err("a name that is no string"),
-            Role::Arguments if context.strict && !matches!(c, b'{' | b'"') => return Err("arguments that are no object"),
+            Role::Arguments if context.strict && !matches!(c, b'{' | b'"') => {
+                return Err("arguments that are no object");
+            }
             Role::Arguments if !self.string => self.begin(context, calls)?,
             _ => {}
         }

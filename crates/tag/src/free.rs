@@ -3,7 +3,7 @@
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::FreeText;
-use crate::run::{Found, find, space};
+use crate::mark::{Found, find, space};
 
 /// The engine; see the module.
 #[derive(Debug)]

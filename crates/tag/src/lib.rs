@@ -13,6 +13,7 @@ pub mod lint;
 mod literal;
 mod look;
 mod machine;
+mod mark;
 mod messages;
 mod outlet;
 mod params;

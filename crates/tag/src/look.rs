@@ -9,8 +9,8 @@ use crate::table;
 pub(crate) enum Target {
     /// Calls.
     Form(&'static Form),
-    /// Reasoning; the number of its pair in [`Look::reasoning`].
-    Reasoning(usize),
+    /// Reasoning.
+    Reasoning,
     /// The end of reasoning that the prompt opened.
     Answer,
     /// Nothing: it is left out.
@@ -37,7 +37,9 @@ pub struct Look {
     /// The markers that begin with each byte, as a range of `markers`.
     ranges: Box<[(u16, u16); 256]>,
     /// Bytes at which the search stops: the first ones of markers, and backticks and tildes.
-    pub(crate) stops: Box<[bool; 256]>,
+    stops: Box<[bool; 256]>,
+    /// The second bytes of the markers that begin with each of them, a bit each; all of them for backticks and tildes.
+    seconds: Box<[[u64; 4]; 256]>,
     /// Forms that may begin a message without a marker.
     pub(crate) unmarked: Vec<&'static Form>,
     /// Pairs of markers round reasoning.
@@ -118,7 +120,7 @@ impl Look {
             for pair in framing.reasoning {
                 if !reasoning.contains(pair) {
                     reasoning.push(*pair);
-                    add(pair.0, Target::Reasoning(reasoning.len() - 1));
+                    add(pair.0, Target::Reasoning);
                     add(pair.1, Target::Answer);
                 }
             }
@@ -146,6 +148,7 @@ impl Look {
             dialects,
             ranges: Box::new([(0, 0); 256]),
             stops: Box::new([false; 256]),
+            seconds: Box::new([[0; 4]; 256]),
             unmarked,
             reasoning,
             prefilled,
@@ -159,9 +162,15 @@ impl Look {
             let at = at as u16;
             *range = if range.1 == 0 { (at, at + 1) } else { (range.0, at + 1) };
             look.stops[first as usize] = true;
+            match marker.text.as_bytes().get(1) {
+                Some(second) => look.seconds[first as usize][*second as usize >> 6] |= 1 << (second & 63),
+                None => look.seconds[first as usize] = [u64::MAX; 4],
+            }
         }
-        look.stops[b'`' as usize] = true;
-        look.stops[b'~' as usize] = true;
+        for tick in [b'`', b'~'] {
+            look.stops[tick as usize] = true;
+            look.seconds[tick as usize] = [u64::MAX; 4];
+        }
         look
     }
 
@@ -181,14 +190,28 @@ impl Look {
         &self.markers[from as usize..to as usize]
     }
 
-    /// Where the next byte stands at which something may begin.
+    /// Where the next byte stands at which something may begin, by this byte and the one after it.
+    #[inline]
     pub(crate) fn stop(&self, bytes: &[u8]) -> Option<usize> {
-        bytes.iter().position(|c| self.stops[*c as usize])
+        let mut i = 0;
+        loop {
+            i += bytes.get(i..)?.iter().position(|c| self.stops[*c as usize])?;
+            match bytes.get(i + 1) {
+                Some(next) if self.seconds[bytes[i] as usize][*next as usize >> 6] >> (next & 63) & 1 == 0 => i += 1,
+                _ => return Some(i),
+            }
+        }
     }
 
     /// Every marker and all that it may mean.
     pub(crate) fn markers(&self) -> &[Marker] {
         &self.markers
+    }
+
+    /// Every marker, for tests that make texts of them.
+    #[doc(hidden)]
+    pub fn texts(&self) -> impl Iterator<Item = &'static str> {
+        self.markers.iter().map(|m| m.text)
     }
 }
 

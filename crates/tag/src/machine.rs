@@ -2,7 +2,7 @@
 
 use crate::look::{Look, UnknownDialect};
 use crate::outlet::{Outlet, Piece};
-use crate::parser::Parser;
+use crate::parser::{Parser, floor};
 use event::payload::{ContentDelta, FinishReason, Retract, Thinking, ToolCallDelta, Warning};
 use event::{Event, Field, Kind, Machine, Sink};
 use json::Tools;
@@ -333,7 +333,7 @@ impl Outlet for Events<'_> {
     fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
         self.flush();
         self.mixed = true;
-        let shown = &raw[..raw.floor_char_boundary(SHOWN.min(raw.len()))];
+        let shown = &raw[..floor(raw, SHOWN)];
         if self.warned.iter().any(|(c, r)| c == code && r == shown) {
             return;
         }

@@ -6,9 +6,9 @@
 //! Source: the Harmony response format of OpenAI (openai/harmony, docs/format.md) and what models do beside it.
 
 use crate::dialect::{Form, Needs, Part, Scope};
+use crate::mark::{Found, find, space};
 use crate::outlet::Outlet;
 use crate::parser::{Flow, Mode, Parser, Tried};
-use crate::run::{Found, find, space};
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;

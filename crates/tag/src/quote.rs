@@ -38,8 +38,10 @@ impl Quote {
     pub fn plain(&mut self, text: &str) {
         let b = text.as_bytes();
         let Some(last) = b.last() else { return };
-        self.settle();
-        let line = match memrchr(b'\n', b) {
+        if self.run.1 > 0 {
+            self.settle();
+        }
+        let line = match newline(b) {
             Some(at) => {
                 (self.line_start, self.block, self.code) = (true, false, 0);
                 &b[at + 1..]
@@ -97,6 +99,12 @@ impl Quote {
     pub fn is_line_start(&self) -> bool {
         self.line_start && self.run.1 == 0 && self.fence.is_none() && !self.block
     }
+}
+
+/// The last line feed. Deltas are a few bytes long, for which a search by vectors is not worth its beginning.
+#[inline]
+fn newline(bytes: &[u8]) -> Option<usize> {
+    if bytes.len() < 32 { bytes.iter().rposition(|c| *c == b'\n') } else { memrchr(b'\n', bytes) }
 }
 
 #[cfg(test)]

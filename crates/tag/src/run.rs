@@ -3,14 +3,16 @@
 //! A run begins at a marker that opens a section or a call, and takes text until the calls are over or it is clear that this is
 //! no call. It says what it finds to [`Calls`]; whether and when that is written is the parser's affair.
 
+mod part;
+
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, Step};
-use crate::dialect::{Form, FreeText, Header, Needs, Part, StartTag};
+use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
+use crate::mark::{Found, find, space};
 use crate::params::Params;
-use crate::start_tag;
 use json::Tools;
 
 /// The longest start tag or header that is waited for, in bytes.
@@ -104,11 +106,6 @@ impl Run {
     /// The form that is read.
     pub fn form(&self) -> &'static Form {
         self.form
-    }
-
-    /// Whether a call was said and is not whole.
-    pub fn is_open(&self) -> bool {
-        self.begun
     }
 
     /// Whether the text so far has nothing but names and markers, so that it can be read again as something else.
@@ -254,293 +251,14 @@ impl Run {
         }
     }
 
-    fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Next {
-        let form = self.form;
-        match &form.call[n] {
-            Part::Mark(marks) => match self.find(marks, text) {
-                // What may follow the last marker that must stand there makes the call no more whole.
-                Found::Here(length) if self.begun && may_end(&form.call[n + 1..]) => {
-                    self.whole(calls);
-                    self.place = Place::Tail(n + 1);
-                    Next::Step(Step::Whole(length))
-                }
-                Found::Here(length) => self.on(n + 1, length),
-                Found::Perhaps => Next::Step(Step::More(0)),
-                Found::No => fail("a marker is missing"),
-            },
-            Part::Maybe { marks, .. } => match self.find(marks, text) {
-                Found::Here(length) => self.on(n + 1, length),
-                Found::Perhaps => Next::Step(Step::More(0)),
-                Found::No => self.on(n + 1, 0),
-            },
-            Part::Space(_) => {
-                let at = space(text);
-                self.waited += at;
-                if self.waited > LONGEST {
-                    return fail("a gap");
-                }
-                if at == text.len() { Next::Step(Step::More(at)) } else { self.on(n + 1, at) }
-            }
-            Part::Count => {
-                let at = text.bytes().position(|c| !c.is_ascii_digit() && c != b' ').unwrap_or(text.len());
-                self.waited += at;
-                if self.waited > GAP {
-                    return fail("a number that is too long");
-                }
-                if at == text.len() { Next::Step(Step::More(at)) } else { self.on(n + 1, at) }
-            }
-            Part::Name { until, header } => self.name(n, until, *header, text, context, alone, calls),
-            Part::Id { until } => self.id(n, until, text, calls),
-            Part::Tag(tag) => self.tag(n, tag, text, context, calls),
-            Part::Arguments => self.arguments(n, text, calls),
-            Part::Calls(keys) => {
-                if let Engine::None = self.engine {
-                    self.engine = Engine::Envelope(Box::new(Envelope::new(keys)));
-                }
-                let Engine::Envelope(envelope) = &mut self.engine else { return fail("no engine") };
-                let before = calls.ops.len();
-                let step = envelope.push(text, context, calls);
-                self.said(before, calls);
-                self.after_calls(n, step)
-            }
-            Part::Expression(expression) => {
-                if let Engine::None = self.engine {
-                    self.engine = Engine::Expression(Box::new(Expression::new(expression)));
-                }
-                let Engine::Expression(expression) = &mut self.engine else { return fail("no engine") };
-                let before = calls.ops.len();
-                let step = expression.push(text, context, calls);
-                self.said(before, calls);
-                self.after_calls(n, step)
-            }
-            Part::Params(params) => {
-                if let Engine::None = self.engine {
-                    match text.as_bytes().iter().find(|c| !c.is_ascii_whitespace()) {
-                        // Some write their arguments as JSON here too.
-                        Some(b'{') => self.engine = Engine::Json(None),
-                        Some(_) => self.engine = Engine::Params(Box::new(Params::new(params, &self.name))),
-                        None => return Next::Step(Step::More(0)),
-                    }
-                }
-                match &mut self.engine {
-                    Engine::Params(params) => {
-                        self.deep = true;
-                        match params.push(text, context, calls) {
-                            Step::Done(length) => {
-                                self.engine = Engine::None;
-                                self.on(n + 1, length)
-                            }
-                            step => Next::Step(step),
-                        }
-                    }
-                    _ => self.arguments(n, text, calls),
-                }
-            }
-            Part::Free(free) => self.free(n, free, text, context, calls),
-        }
-    }
-
-    fn on(&mut self, part: usize, length: usize) -> Next {
-        (self.place, self.waited) = (Place::Part(part), 0);
-        Next::On(length)
-    }
-
-    /// Notes what an engine that says whole calls has said.
-    fn said(&mut self, before: usize, calls: &Calls) {
-        for op in &calls.ops[before..] {
-            match op {
-                crate::calls::Op::Name(_) => self.begun = true,
-                crate::calls::Op::Done => (self.begun, self.whole) = (false, self.whole + 1),
-                _ => {}
-            }
-        }
-    }
-
-    fn after_calls(&mut self, n: usize, step: Step) -> Next {
-        match step {
-            Step::Done(length) => {
-                (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
-                Next::On(length)
-            }
-            step => Next::Step(step),
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "what the part says, and what is known")]
-    fn name(
-        &mut self,
-        n: usize,
-        until: &'static [&'static str],
-        header: Header,
-        text: &str,
-        context: &Context<'_>,
-        alone: bool,
-        calls: &mut Calls,
-    ) -> Next {
-        let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
-        let at = at.unwrap_or(text.len());
-        if at > LONGEST {
-            return fail("a name that is too long");
-        }
-        let word = text[..at].trim_matches(' ');
-        if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
-            // The marker after it has begun, so nothing can be added to the name.
-            if at < text.len() && alone && header == Header::Name && !self.begun && self.has_no_id() {
-                let Some(name) = context.known(word) else { return fail("no tool of this name") };
-                self.begin(name, None, calls);
-            }
-            let may = header == Header::Counted || context.may_become(word);
-            return Next::Step(if may { Step::More(0) } else { Step::Fail("no tool of this name") });
-        }
-        let Found::Here(_) = self.find(until, &text[at..]) else { return fail("no end of the name") };
-        if !self.begun {
-            let (word, id) = match header {
-                Header::Name => (word, None),
-                Header::Counted => (counted(word, context), Some(word)),
-            };
-            let Some(name) = context.known(word) else { return fail("no tool of this name") };
-            if self.has_no_id() {
-                self.begin(name, id, calls);
-            } else {
-                name.clone_into(&mut self.name);
-            }
-        }
-        self.on(n + 1, at)
-    }
-
-    /// Whether no id stands after the name.
-    fn has_no_id(&self) -> bool {
-        !self.form.call.iter().any(|part| matches!(part, Part::Id { .. }))
-    }
-
-    fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut Calls) {
-        name.clone_into(&mut self.name);
-        calls.begin(name, id);
-        self.begun = true;
-    }
-
-    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut Calls) -> Next {
-        let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
-        let at = at.unwrap_or(text.len());
-        if at > 256 {
-            return fail("an id that is too long");
-        }
-        match self.find(until, &text[at..]) {
-            _ if at == text.len() => Next::Step(Step::More(0)),
-            Found::Perhaps => Next::Step(Step::More(0)),
-            Found::No => fail("no end of the id"),
-            Found::Here(_) => {
-                let name = std::mem::take(&mut self.name);
-                let id = text[..at].trim_matches(' ');
-                self.begin(&name, Some(id).filter(|id| !id.is_empty()), calls);
-                self.on(n + 1, at)
-            }
-        }
-    }
-
-    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut Calls) -> Next {
-        let open = match self.find(tag.open, text) {
-            Found::Here(length) => length,
-            Found::Perhaps => return Next::Step(Step::More(0)),
-            Found::No => return fail("no tag"),
-        };
-        let Some(end) = start_tag::end(&text[open..], tag.end) else {
-            let wait = text.len() <= LONGEST && text[open..].starts_with([' ', '\t', '\n', '\r']) || text.len() == open;
-            return Next::Step(if wait { Step::More(0) } else { Step::Fail("no start tag") });
-        };
-        let attributes = &text[open..open + end];
-        let (attributes, empty) = match attributes.strip_suffix('/') {
-            Some(short) => (short, true),
-            None => (attributes, false),
-        };
-        let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("a tag without a name") };
-        let Some(name) = context.known(name.trim()) else { return fail("no tool of this name") };
-        let id = start_tag::attribute(attributes, "id");
-        self.begin(name, id.as_deref(), calls);
-        let after = open + end + tag.end.len();
-        if empty {
-            calls.arguments("{}");
-            self.whole(calls);
-            self.place = Place::Between;
-            return Next::Step(Step::Whole(after));
-        }
-        self.on(n + 1, after)
-    }
-
-    /// The arguments as one JSON object, or nothing before the next marker.
-    fn arguments(&mut self, n: usize, text: &str, calls: &mut Calls) -> Next {
-        if !matches!(self.engine, Engine::Json(Some(_))) {
-            let at = space(text);
-            self.waited += at;
-            if self.waited > LONGEST {
-                return fail("a gap");
-            }
-            let Some(first) = text.as_bytes().get(at) else { return Next::Step(Step::More(at)) };
-            if *first != b'{' {
-                let mark = self.form.call[n + 1..].iter().find_map(|part| match part {
-                    Part::Mark(marks) | Part::Maybe { marks, .. } => Some(*marks),
-                    _ => None,
-                });
-                return match self.find(mark.unwrap_or_default(), &text[at..]) {
-                    Found::Here(_) => {
-                        calls.arguments("{}");
-                        // It is the marker after them that says so.
-                        self.place = Place::Part(n + 1);
-                        Next::On(at)
-                    }
-                    Found::Perhaps => Next::Step(Step::More(0)),
-                    Found::No => fail("no JSON object"),
-                };
-            }
-            self.deep = true;
-            self.engine = Engine::Json(Some(Balance::default()));
-            return Next::On(at);
-        }
-        let Engine::Json(Some(balance)) = &mut self.engine else { return fail("no engine") };
-        match balance.push(text.as_bytes()) {
-            None => {
-                calls.arguments(text);
-                Next::Step(Step::More(text.len()))
-            }
-            Some(end) => {
-                calls.arguments(&text[..end]);
-                self.whole(calls);
-                self.place = Place::Tail(n + 1);
-                Next::Step(Step::Whole(end))
-            }
-        }
-    }
-
-    fn free(
-        &mut self,
-        n: usize,
-        free: &'static FreeText,
-        text: &str,
-        context: &Context<'_>,
-        calls: &mut Calls,
-    ) -> Next {
-        if let Engine::None = self.engine {
-            self.engine = Engine::Free(Box::new(Free::new(free)));
-        }
-        self.deep = true;
-        let Engine::Free(engine) = &mut self.engine else { return fail("no engine") };
-        match engine.push(text, &self.name, context, calls) {
-            Step::Done(length) => {
-                self.whole(calls);
-                self.place = Place::Tail(n + 1);
-                Next::Step(Step::Whole(length))
-            }
-            step => Next::Step(step),
-        }
-    }
-
     /// The markers that may follow when the call is whole already: each may be missing.
     fn tail(&mut self, n: usize, text: &str) -> Next {
         let at = space(text);
-        let marks = self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
-            Part::Mark(marks) | Part::Maybe { marks, .. } => Some((n + k + 1, *marks)),
-            _ => None,
-        });
+        let marks =
+            self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
+                Part::Mark(marks) | Part::Maybe { marks, .. } => Some((n + k + 1, *marks)),
+                _ => None,
+            });
         let mut perhaps = false;
         for (next, marks) in marks {
             match self.find(marks, &text[at..]) {
@@ -625,42 +343,6 @@ pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
     }
 }
 
-/// Whether a call may end before these parts.
-fn may_end(parts: &[Part]) -> bool {
-    parts.iter().all(|part| matches!(part, Part::Space(_) | Part::Maybe { .. }))
-}
-
-/// The tool's name in `functions.NAME:COUNTER`.
-fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
-    let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
-    let short = name.rsplit_once('.').map_or(name, |(_, short)| short);
-    if context.known(name).is_some() { name } else { short }
-}
-
 fn fail(why: &'static str) -> Next {
     Next::Step(Step::Fail(why))
-}
-
-/// How much white space a text begins with.
-pub(crate) fn space(text: &str) -> usize {
-    text.bytes().position(|c| !matches!(c, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(text.len())
-}
-
-/// Whether one of several markers stands at the beginning of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// It does, and has this length.
-    Here(usize),
-    /// The text is the beginning of one.
-    Perhaps,
-    No,
-}
-
-/// Looks for the longest of the markers at the beginning of `text`. While a longer one may still come, it is waited for.
-pub(crate) fn find(marks: &[&str], text: &str) -> Found {
-    if marks.iter().any(|mark| mark.len() > text.len() && mark.starts_with(text)) {
-        return Found::Perhaps;
-    }
-    let here = marks.iter().filter(|mark| text.starts_with(**mark)).map(|mark| mark.len()).max();
-    here.map_or(Found::No, Found::Here)
 }

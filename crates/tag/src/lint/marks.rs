@@ -87,7 +87,7 @@ pub(super) fn all(look: &Look) -> Vec<Mark> {
             match target {
                 // These come with their dialects below.
                 Target::Form(_) => {}
-                Target::Reasoning(_) | Target::Answer => marks.add(marker.text, After::Anything, None, REASONING),
+                Target::Reasoning | Target::Answer => marks.add(marker.text, After::Anything, None, REASONING),
                 Target::Message => marks.add(marker.text, After::Anything, None, CONTROL),
                 Target::Dropped | Target::DroppedFirst if marker.text.contains(['|', '｜']) => {
                     marks.add(marker.text, After::Anything, None, CONTROL);

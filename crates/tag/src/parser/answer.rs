@@ -1,0 +1,186 @@
+//! The answer's text, in which calls, reasoning and what is left out are looked for.
+
+use super::{Flow, Mode, Parser, Tried};
+use crate::dialect::{Form, Scope};
+use crate::look::{Target, is_fence};
+use crate::mark::space;
+use crate::outlet::Outlet;
+use std::rc::Rc;
+
+/// Whether something begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Yes,
+    /// More text will tell.
+    Wait,
+    No,
+}
+
+impl Parser {
+    /// The answer.
+    pub(super) fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
+        let b = text.as_bytes();
+        let refused = std::mem::take(&mut self.refused);
+        let mut i = 0;
+        while i < b.len() {
+            self.tried = if i == 0 { refused } else { Tried::default() };
+            if self.blank && !self.tried.unmarked {
+                let at = i + space(&text[i..]);
+                self.quote.plain(&text[i..at]);
+                i = at;
+                if i == b.len() {
+                    break;
+                }
+                self.tried = if i == 0 { refused } else { Tried::default() };
+                match self.begin_unmarked(&text[i..]) {
+                    Begun::No => {}
+                    begun => return self.leave(begun, text, i, out),
+                }
+            }
+            let Some(at) = self.look.stop(&b[i..]).map(|n| i + n) else {
+                self.blank &= text[i..].trim_ascii().is_empty();
+                self.quote.plain(&text[i..]);
+                break;
+            };
+            if at > i {
+                self.blank &= text[i..at].trim_ascii().is_empty();
+                self.quote.plain(&text[i..at]);
+                self.tried = Tried::default();
+            }
+            let rest = &text[at..];
+            if !self.tried.marked {
+                match self.target(rest) {
+                    Begun::No => {}
+                    Begun::Wait => {
+                        self.refused = self.tried;
+                        return self.leave(Begun::Wait, text, at, out);
+                    }
+                    Begun::Yes => {
+                        self.say(&text[..at], out);
+                        return Flow::Took(at + self.begin_marked(rest, out));
+                    }
+                }
+            }
+            let width = rest.chars().next().map_or(1, char::len_utf8);
+            match b[at] {
+                c @ (b'`' | b'~') => self.quote.tick(c),
+                _ => self.quote.plain(&rest[..width]),
+            }
+            self.blank = false;
+            i = at + width;
+        }
+        self.say(text, out);
+        Flow::Took(text.len())
+    }
+
+    /// Says the answer's text up to `at`, where something else begins or may begin.
+    fn leave(&mut self, begun: Begun, text: &str, at: usize, out: &mut dyn Outlet) -> Flow {
+        self.say(&text[..at], out);
+        if begun == Begun::Wait { Flow::Wait(at) } else { Flow::Took(at) }
+    }
+
+    /// Whether a marker that counts here stands at the beginning of `rest`.
+    fn target(&mut self, rest: &str) -> Begun {
+        let look = Rc::clone(&self.look);
+        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t))) {
+            return Begun::Wait;
+        }
+        let here = look.here(rest).is_some_and(|marker| marker.targets.iter().any(|t| self.counts(*t)));
+        if here { Begun::Yes } else { Begun::No }
+    }
+
+    /// Whether a marker's meaning counts at this place.
+    fn counts(&mut self, target: Target) -> bool {
+        match target {
+            Target::Form(form) => self.may_begin(form),
+            Target::Reasoning => self.blank,
+            Target::DroppedFirst => self.blank || self.framed,
+            Target::Answer => self.blank || self.head.is_some() || self.unknown,
+            Target::Dropped | Target::Message => !self.quote.is_quoted(),
+        }
+    }
+
+    fn may_begin(&mut self, form: &Form) -> bool {
+        match form.scope {
+            Scope::Line if !self.quote.is_line_start() => false,
+            Scope::Line if is_fence(form) => true,
+            Scope::Message if !self.blank => false,
+            _ => !self.quote.is_quoted(),
+        }
+    }
+
+    /// Begins what the marker at the beginning of `rest` means; gives how much of it was taken.
+    fn begin_marked(&mut self, rest: &str, out: &mut dyn Outlet) -> usize {
+        let look = Rc::clone(&self.look);
+        let Some(marker) = look.here(rest) else { return 0 };
+        let targets: Vec<Target> = marker.targets.iter().copied().filter(|t| self.counts(*t)).collect();
+        let forms: Vec<&'static Form> =
+            targets.iter().filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None }).collect();
+        self.tried.marked = true;
+        if !forms.is_empty() {
+            self.begin(forms, false);
+            return 0;
+        }
+        let length = marker.text.len();
+        match targets[0] {
+            Target::Message => {
+                self.mode = Mode::Header(Box::new(Mode::Text));
+                return 0;
+            }
+            Target::Reasoning => {
+                self.decide(false, out);
+                self.mode = Mode::Reasoning;
+                out.left_out(marker.text);
+            }
+            Target::Answer => {
+                if self.head.is_some() {
+                    self.decide(true, out);
+                } else if !self.blank && self.unknown {
+                    self.rehearsed(out);
+                }
+                self.unknown = false;
+                self.restart();
+                out.left_out(marker.text);
+            }
+            target => {
+                self.framed |= matches!(target, Target::DroppedFirst);
+                self.decide(false, out);
+                out.left_out(marker.text);
+            }
+        }
+        length
+    }
+
+    /// Calls that were begun before it was clear that all of it was reasoning.
+    fn rehearsed(&mut self, out: &mut dyn Outlet) {
+        for index in 0..self.begun {
+            out.retract(index, "reasoning");
+        }
+        out.warning(
+            "late_reasoning",
+            "reasoning ended here that the prompt had opened, so calls before it do not count; say how the prompt ends (prefill)",
+            "",
+        );
+    }
+
+    /// Begins a form without a marker, at the first text of a message.
+    fn begin_unmarked(&mut self, rest: &str) -> Begun {
+        self.tried.unmarked = true;
+        if self.look.messages {
+            let start = rest.trim_start_matches(' ');
+            if start.starts_with("to=") {
+                self.mode = Mode::Header(Box::new(Mode::Text));
+                return Begun::Yes;
+            }
+            if start.len() < 3 && "to=".starts_with(start) {
+                return Begun::Wait;
+            }
+        }
+        if self.look.unmarked.is_empty() || self.quote.is_quoted() {
+            return Begun::No;
+        }
+        let forms = self.look.unmarked.clone();
+        self.begin(forms, false);
+        Begun::Yes
+    }
+}

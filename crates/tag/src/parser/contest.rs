@@ -1,0 +1,271 @@
+//! A call, read by each form that it may be until one is left, or until what they have in common is enough.
+
+use super::{Flow, Mode, Parser, STEP, Tried, floor};
+use crate::calls::{Calls, Op, Step};
+use crate::dialect::Form;
+use crate::outlet::{Outlet, Piece};
+use crate::run::Run;
+use json::Tools;
+use std::borrow::Cow;
+
+/// A form being read while others may be too.
+pub(super) struct Candidate {
+    run: Run,
+    calls: Calls,
+    /// How much of [`Parser::raw`] it took.
+    at: usize,
+    /// What it said last.
+    step: Step,
+}
+
+impl Candidate {
+    /// Reads on in the text of the open call.
+    fn push(&mut self, raw: &str, tools: Option<&Tools>, alone: bool) {
+        self.step = self.run.push(&raw[self.at..], tools, alone, &mut self.calls);
+        if let Step::More(n) | Step::Whole(n) | Step::Done(n) = self.step {
+            self.at += n;
+        }
+    }
+}
+
+impl Parser {
+    /// Reads the text that follows by each of these forms.
+    pub(crate) fn begin(&mut self, forms: Vec<&'static Form>, reasoning: bool) {
+        self.raw.clear();
+        self.candidates.clear();
+        for form in forms {
+            // What is written in the same way by several dialects is read once.
+            if self.candidates.iter().any(|c| std::ptr::eq(c.run.form().call, form.call)) {
+                continue;
+            }
+            let candidate = Candidate { run: Run::new(form), calls: Calls::default(), at: 0, step: Step::More(0) };
+            let before = self.used.is_some_and(|used| std::ptr::eq(used, form));
+            self.candidates.insert(if before { 0 } else { self.candidates.len() }, candidate);
+        }
+        self.mode = Mode::Call { reasoning };
+    }
+
+    /// Reads the text that follows by this form, as a call of this name.
+    pub(crate) fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) {
+        self.raw.clear();
+        self.candidates.clear();
+        let mut calls = Calls::default();
+        let run = Run::named(form, name, &mut calls);
+        self.candidates.push(Candidate { run, calls, at: 0, step: Step::More(0) });
+        self.mode = Mode::Call { reasoning: false };
+        self.write(out);
+    }
+
+    /// A call.
+    pub(super) fn call(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
+        let take = floor(text, STEP);
+        self.raw.push_str(&text[..take]);
+        if self.candidates.len() == 1 && self.more() {
+            self.write(out);
+            return Flow::Took(take);
+        }
+        self.called(take, out)
+    }
+
+    /// A call, after this much was added to its text. A candidate that is alone has been pushed on already.
+    pub(super) fn called(&mut self, take: usize, out: &mut dyn Outlet) -> Flow {
+        let mut pushed = self.candidates.len() == 1;
+        loop {
+            let alone = self.candidates.len() == 1;
+            if alone && !std::mem::take(&mut pushed) && self.more() {
+                self.write(out);
+                return Flow::Took(take);
+            }
+            if !alone {
+                self.candidates.iter_mut().for_each(|c| c.push(&self.raw, self.tools.as_deref(), false));
+            }
+            if let Some(why) = self.drop_failed() {
+                return back(self.failed(why, out), take);
+            }
+            if self.candidates.len() > 1 && !self.choose() {
+                return Flow::Took(take);
+            }
+            self.write(out);
+            match self.candidates[0].step {
+                Step::Whole(_) => self.settle(out),
+                Step::Done(_) => return back(self.over(out), take),
+                // What is left alone may know a name where it could not before.
+                Step::More(_) if !alone => {}
+                _ => return Flow::Took(take),
+            }
+        }
+    }
+
+    /// Pushes the one candidate on; whether it only waits for more.
+    pub(super) fn more(&mut self) -> bool {
+        let Some(c) = self.candidates.first_mut() else { return false };
+        c.push(&self.raw, self.tools.as_deref(), true);
+        matches!(c.step, Step::More(_))
+    }
+
+    /// Takes out the candidates that failed; gives the reason when none is left.
+    fn drop_failed(&mut self) -> Option<&'static str> {
+        let all = self.candidates.iter().all(|c| matches!(c.step, Step::Fail(_)));
+        if all {
+            // One that had read more knows better why.
+            let best = self.candidates.iter().max_by_key(|c| c.at)?;
+            return if let Step::Fail(why) = best.step { Some(why) } else { None };
+        }
+        self.candidates.retain(|c| !matches!(c.step, Step::Fail(_)));
+        None
+    }
+
+    /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
+    /// up to there is no reason to wait longer.
+    fn choose(&mut self) -> bool {
+        let whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
+        let begun = |c: &Candidate| c.calls.ops.iter().any(|op| matches!(op, Op::Arguments(_)));
+        // Of several the one with more to it knows more of what may follow.
+        let found = self.candidates.iter().enumerate().filter(|(_, c)| whole(c));
+        let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());
+        let at = match found.max_by_key(|(at, c)| (length(c), std::cmp::Reverse(*at))) {
+            Some((at, _)) => at,
+            None if self.candidates.iter().all(begun) => 0,
+            None => return false,
+        };
+        self.candidates.swap(0, at);
+        self.candidates.truncate(1);
+        true
+    }
+
+    /// Writes what the one candidate has said.
+    pub(super) fn write(&mut self, out: &mut dyn Outlet) {
+        let Some(candidate) = self.candidates.first_mut().filter(|c| !c.calls.ops.is_empty()) else { return };
+        let form = candidate.run.form();
+        let mut calls = std::mem::take(&mut candidate.calls);
+        self.decide(false, out);
+        self.unless_reasoning_ended();
+        let mut from = 0;
+        let mut text = |to: usize| Some(&calls.text[std::mem::replace(&mut from, to)..to]);
+        let mut piece: Option<Piece<'_>> = None;
+        for op in &calls.ops {
+            if matches!(op, Op::Name(_) | Op::Note(_))
+                && let Some(piece) = piece.take()
+            {
+                out.call(piece);
+            }
+            if let Op::Name(_) = op {
+                self.begun += 1;
+                (self.open, self.used) = (true, Some(form));
+            }
+            if let Op::Note(what) = op {
+                out.warning("tag_note", what, "");
+                continue;
+            }
+            let piece = piece.get_or_insert(Piece { index: self.begun - 1, ..Piece::default() });
+            match *op {
+                Op::Name(to) => piece.name = text(to),
+                Op::Id(to) => piece.id = text(to),
+                Op::Arguments(to) => piece.arguments = text(to),
+                Op::Done => (piece.done, self.open) = (true, false),
+                Op::Note(_) => {}
+            }
+        }
+        if let Some(piece) = piece {
+            out.call(piece);
+        }
+        calls.clear();
+        self.candidates[0].calls = calls;
+    }
+
+    /// A call that counts has ended the reasoning in which it stands.
+    fn unless_reasoning_ended(&mut self) {
+        if let Mode::Call { reasoning } = &mut self.mode
+            && std::mem::take(reasoning)
+        {
+            self.restart();
+        }
+    }
+
+    /// The call at hand is whole: its text is not needed any more.
+    fn settle(&mut self, out: &mut dyn Outlet) {
+        let Some(c) = self.candidates.first_mut() else { return };
+        out.left_out(&self.raw[..c.at]);
+        self.raw.drain(..c.at);
+        (c.at, c.step) = (0, Step::More(0));
+    }
+
+    /// The calls are over. Gives the text after them.
+    fn over(&mut self, out: &mut dyn Outlet) -> String {
+        let at = self.candidates.first().map_or(0, |c| c.at);
+        out.left_out(&self.raw[..at]);
+        let rest = self.raw.split_off(at);
+        self.raw.clear();
+        self.candidates.clear();
+        self.mode = Mode::Text;
+        self.blank = true;
+        self.quote.restart();
+        rest
+    }
+
+    /// It was no call: its text is given back, to be read again where nothing but markers and names was read.
+    fn failed(&mut self, why: &'static str, out: &mut dyn Outlet) -> String {
+        let shallow = self.candidates.iter().all(|c| c.run.is_shallow());
+        let at = self.candidates.iter().map(|c| c.at).max().unwrap_or(0);
+        if std::mem::take(&mut self.open) {
+            out.retract(self.begun - 1, "unparsed");
+        }
+        self.candidates.clear();
+        let reasoning = matches!(self.mode, Mode::Call { reasoning: true });
+        self.mode = if reasoning { Mode::Reasoning } else { Mode::Text };
+        let mut raw = std::mem::take(&mut self.raw);
+        if shallow {
+            self.refused = self.tried;
+            return raw;
+        }
+        if at == 0 {
+            self.refused = Tried::all();
+        }
+        out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
+        let rest = raw.split_off(at);
+        self.literal(&raw, out);
+        rest
+    }
+
+    /// The text ended in a call. Gives false when something is left to be finished.
+    pub(super) fn finish_call(&mut self, cut: bool, out: &mut dyn Outlet) -> bool {
+        let tools = self.tools.clone();
+        let mut why = "the text ends inside it";
+        let raw = &self.raw;
+        let found = self.candidates.iter_mut().position(|c| {
+            match c.run.finish(&raw[c.at..], cut, tools.as_deref(), &mut c.calls) {
+                Ok(n) => {
+                    c.at += n;
+                    true
+                }
+                Err(reason) => {
+                    why = reason;
+                    false
+                }
+            }
+        });
+        let Some(found) = found else {
+            let rest = self.failed(why, out);
+            if self.refused == Tried::default() {
+                self.literal(&rest, out);
+                return true;
+            }
+            self.eat(Cow::Owned(rest), out);
+            return false;
+        };
+        self.candidates.swap(0, found);
+        self.candidates.truncate(1);
+        self.write(out);
+        let rest = self.over(out);
+        self.literal(&rest, out);
+        true
+    }
+}
+
+/// What was taken too much is read again: it is the end of the piece that was taken, or begins before it.
+fn back(rest: String, take: usize) -> Flow {
+    match take.checked_sub(rest.len()) {
+        Some(n) => Flow::Took(n),
+        None => Flow::Back(rest, take),
+    }
+}
