@@ -16,7 +16,8 @@ pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// Who decides: full (a call anywhere is a yes, only the end is a no), first-chunk (the first event with text or a call
-    /// decides), lookahead:N (no after N characters of text), cmd:COMMAND (any command that reads events and exits 0 or 1)
+    /// decides), lookahead:N (no after N characters of text; white space before it is none), tag (full, and a call that is written as text counts, in any dialect),
+    /// cmd:COMMAND (any command that reads events and exits 0 or 1)
     #[arg(short, long, value_name = "NAME", default_value = "full")]
     pub checker: String,
     /// Write nothing, and stop reading as soon as the answer is known
@@ -41,6 +42,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   llm-stream 'What is on my list?' --tools tools.json | tc-detect -q && echo 'wants a tool'
+  tc-detect -q --checker tag <stream.ndjson || echo 'no call, not even one in the text'
   tc-detect --checker lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
   tc-detect --then 'tc-accumulate | tool-exec --tools tools.json' --else tc-view <stream.ndjson
 

@@ -4,6 +4,7 @@ mod args;
 mod branch;
 mod command;
 mod divert;
+mod text;
 
 use args::Args;
 use branch::Branch;
@@ -14,6 +15,7 @@ use event::Event;
 use std::process::ExitCode;
 use std::rc::Rc;
 use stdio::{Demux, Status};
+use text::Texts;
 
 fn main() -> ExitCode {
     ::args::run(detect_calls)
@@ -26,7 +28,7 @@ fn detect_calls(args: Args) -> anyhow::Result<Status> {
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
         let (tally, others) = (tally.clone(), args.others());
-        move |first: &Event<'_>| Detect::new(Rc::clone(&name), Rc::clone(&build), tally.clone(), first).followed(others)
+        move |first: &Event<'_>| Detect::new(Rc::clone(&name), build(first), tally.clone(), first).followed(others)
     };
     let filter = args.filter();
     let outcome = if args.then.is_some() || args.or_else.is_some() {
@@ -45,17 +47,31 @@ fn detect_calls(args: Args) -> anyhow::Result<Status> {
     }))
 }
 
-/// What builds the checker of each choice: one of the table, or a command.
-fn checker(args: &Args) -> anyhow::Result<Rc<dyn Fn() -> Box<dyn Checker>>> {
+/// Builds the checker of a choice.
+type Build = Rc<dyn Fn() -> Box<dyn Checker>>;
+/// Gives the builder for a stream, from its first event.
+type Builds = Box<dyn Fn(&Event<'_>) -> Build>;
+
+/// What builds the checkers of a stream, from its first event: one of the table, or one that needs more than events.
+fn checker(args: &Args) -> anyhow::Result<Builds> {
     let calls = args.calls();
     if let Some(command) = args.checker.strip_prefix("cmd:") {
         let command = command.to_owned();
-        return Ok(Rc::new(move || Box::new(Command::start(&command))));
+        let build: Build = Rc::new(move || Box::new(Command::start(&command)));
+        return Ok(Box::new(move |_| Rc::clone(&build)));
     }
-    let name = args.checker.clone();
+    let texts = (args.checker == "tag").then(Texts::new);
+    let name = if texts.is_some() { "full".to_owned() } else { args.checker.clone() };
     detect::build(&name, &calls)?; // A name that is unknown is told before anything is read.
-    Ok(Rc::new(move || match detect::build(&name, &calls) {
+    let build: Build = Rc::new(move || match detect::build(&name, &calls) {
         Ok(checker) => checker,
         Err(_) => Box::new(Command::start("exit 2")),
-    }))
+    });
+    Ok(match texts {
+        None => Box::new(move |_| Rc::clone(&build)),
+        Some(texts) => Box::new(move |first| {
+            let (texts, full, first) = (texts.clone(), Rc::clone(&build), first.raw().to_owned());
+            Rc::new(move || Box::new(texts.checker(&first, full())))
+        }),
+    })
 }

@@ -67,6 +67,43 @@ fn the_status_is_the_answer() {
     }
 }
 
+/// A call that is written as text, in three deltas.
+const WRITTEN: [&str; 3] = [
+    r#"{"type":"content_delta","text":"\n\n<tool_"}"#,
+    r#"{"type":"content_delta","text":"call>{\"name\": \"read_file\", "}"#,
+    r#"{"type":"content_delta","text":"\"arguments\": {}}\n</tool_call>"}"#,
+];
+
+#[test]
+fn a_call_that_is_written_as_text_counts() {
+    let native = r#"{"type":"stream_start","v":1,"tools_mode":"native","dialect":"hermes","prefill":""}"#;
+    let react = r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"react","prefill":""}"#;
+    let tools = r#"{"type":"stream_start","v":1,"tools":[{"type":"function","function":{"name":"g"}}],"prefill":""}"#;
+    let quoted = r#"{"type":"content_delta","text":"`<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>`"}"#;
+    let [a, b, c] = WRITTEN;
+    for (args, events, status) in [
+        (&[][..], &[START, a, b, c, END][..], 0),
+        (&[], &[native, a, b, c, END], 0),
+        (&[], &[react, a, b, c, END], 1),
+        (&[], &[tools, a, b, c, END], 1),
+        (&[], &[START, quoted, END], 1),
+        (&[], &[START, TEXT, CALL, END], 0),
+        (&["--name", "read_*"], &[START, a, b, c, END], 0),
+        (&["--name", "write_*"], &[START, a, b, c, END], 1),
+        (&[], &[START, TEXT], 3),
+    ] {
+        let out = run(&[&["-q", "-c", "tag"], args].concat(), &lines(events));
+        assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
+    }
+    assert_eq!(run(&["-q"], &lines(&[START, a, b, c, END])).status.code(), Some(1), "text is text for all others");
+    // The yes comes with the delta that completes the name, and the answer is known then.
+    let mut child = detect(&["-q", "-c", "tag"]).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines(&[native, a, b]).as_bytes()).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    drop(stdin);
+}
+
 #[test]
 fn one_decision_is_added_before_its_event_and_the_rest_passes() {
     let odd = r#" { "unknown" : 1, "type":"x" } "#;
@@ -156,6 +193,7 @@ fn mistakes_are_one_line_and_status_2() {
         (&["--checker", "psychic"][..], "unknown checker 'psychic', use one of: full"),
         (&["--checker", "lookahead:many"], "unknown checker 'lookahead:many'"),
         (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
+        (&["--checker", "tags"], "lookahead:N, tag, cmd:COMMAND"),
         (&["--decide-fd", "77"], "--decide-fd 77"),
         (&["--frobnicate"], "unexpected argument '--frobnicate'"),
         (&["--strict", "-"], "line 2: not an event"),

@@ -45,6 +45,17 @@ pub trait Checker {
 
     /// Nothing more comes. `None`: the stream failed before this could be decided.
     fn end(&mut self, end: End) -> Option<Verdict>;
+
+    /// Whether it finds calls that are no events, and so may find later that one was none: it then sees all further events
+    /// after its yes too, and the end.
+    fn follows(&self) -> bool {
+        false
+    }
+
+    /// Whether all calls that it found itself turned out not to hold; `None` if it found none but those that events tell of.
+    fn overturned(&self) -> Option<bool> {
+        None
+    }
 }
 
 /// What counts as a call: any, or only one whose tool's name matches a pattern.

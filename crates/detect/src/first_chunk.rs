@@ -1,4 +1,5 @@
 //! `first-chunk`: the first event with text or a call decides. What most frameworks do, and wrong whenever text comes first.
+//! White space is text here, as most frameworks have it; only an empty event is skipped.
 
 use crate::checker::{Calls, Checker, End, Meaning, Verdict, none};
 use event::Event;

@@ -155,6 +155,21 @@ impl Detect {
         });
     }
 
+    /// Shows an event to the checker while it matters.
+    #[inline]
+    fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
+        let choice = &mut self.choices[at];
+        match choice.decided {
+            None => {
+                if let Some(verdict) = choice.checker.push(event) {
+                    self.decide(at, Some(verdict), false, out);
+                }
+            }
+            Some(true) if choice.checker.follows() => drop(choice.checker.push(event)),
+            Some(_) => {}
+        }
+    }
+
     fn end(&mut self, end: End, out: &mut dyn Sink) {
         if self.choices.is_empty() {
             self.choice(0);
@@ -164,12 +179,7 @@ impl Detect {
             if choice.decided.is_none() {
                 let verdict = choice.checker.end(end);
                 self.decide(at, verdict, false, out);
-            } else if choice.decided == Some(true)
-                && choice.retracted
-                && choice.begun.is_empty()
-                && !choice.many
-                && !end.is_failure()
-            {
+            } else if choice.decided == Some(true) && choice.overturned(end) && !end.is_failure() {
                 // Only now: after a retract another call could still have come.
                 self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);
             }
@@ -199,6 +209,15 @@ impl Choice {
         self.begun.push(begun);
     }
 
+    /// Whether no call is left of those that made the yes, now that the stream has ended.
+    fn overturned(&mut self, end: End) -> bool {
+        if self.checker.follows() {
+            self.checker.end(end);
+        }
+        let none = self.begun.is_empty() && !self.many;
+        self.checker.overturned().map_or(self.retracted && none, |overturned| overturned && none)
+    }
+
     fn retract(&mut self, event: &Event<'_>) {
         let id = event.get_str("tool_id");
         let index = event.get("index").and_then(|i| i.i64());
@@ -220,7 +239,11 @@ impl Machine for Detect {
             Kind::Decision if event.get_str("checker").as_deref() == Some(&*self.name) => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
-                if choice.decided.is_none() {
+                if choice.decided == Some(true) && event.get("revised").is_some() {
+                    choice.decided = Some(false);
+                    self.tally.take_back();
+                    self.tally.add(Answer::No);
+                } else if choice.decided.is_none() {
                     let yes = event.get("tool_call").and_then(|v| v.bool()) == Some(true);
                     choice.decided = Some(yes);
                     let undecided = event.get("undecided").is_some();
@@ -249,20 +272,12 @@ impl Machine for Detect {
                     }
                     _ => {}
                 }
-                if choice.decided.is_none()
-                    && let Some(verdict) = choice.checker.push(event)
-                {
-                    self.decide(at, Some(verdict), false, out);
-                }
+                self.ask(at, event, out);
             }
             // What belongs to no choice is of interest to a command that checks (`cmd:`) alone.
             _ => {
                 let at = self.choice(event.choice());
-                if self.choices[at].decided.is_none()
-                    && let Some(verdict) = self.choices[at].checker.push(event)
-                {
-                    self.decide(at, Some(verdict), false, out);
-                }
+                self.ask(at, event, out);
             }
         }
         out.pass();
@@ -324,6 +339,27 @@ mod tests {
     }
 
     #[test]
+    fn white_space_alone_is_no_text_to_look_ahead_over() {
+        let white = r#"{"type":"content_delta","text":"\n \u3000\n"}"#;
+        let five = r#"{"type":"content_delta","text":" a b "}"#;
+        for (checker, lines, yes, event) in [
+            ("lookahead:1", &[START, white, white, CALL, END][..], true, 4),
+            ("lookahead:0", &[START, white, CALL, END], true, 3),
+            ("lookahead:0", &[START, white, five, CALL, END], false, 3),
+            ("lookahead:3", &[START, white, five, CALL, END], false, 3),
+            ("lookahead:4", &[START, white, five, white, CALL, END], true, 5),
+            ("lookahead:8", &[START, five, white, five, CALL, END], false, 4),
+            ("lookahead:12", &[START, five, white, five, CALL, END], false, 4),
+            ("lookahead:13", &[START, five, white, five, CALL, END], true, 5),
+            ("first-chunk", &[START, white, CALL, END], false, 2),
+        ] {
+            let (out, _) = run(checker, lines);
+            let want = (format!("\"tool_call\":{yes}"), format!("\"event\":{event},"));
+            assert!(out[0].contains(&want.0) && out[0].contains(&want.1), "{checker} {lines:?}: {out:?}");
+        }
+    }
+
+    #[test]
     fn a_retract_overturns_only_when_no_call_is_left() {
         let retract = r#"{"type":"retract","index":0,"reason":"not a call"}"#;
         let (out, answer) = run("full", &[START, CALL, retract, END]);
@@ -332,6 +368,8 @@ mod tests {
             "{out:?}"
         );
         assert_eq!(answer, Answer::No);
+        let decided: Vec<&str> = [START, &out[0], CALL, retract, &out[1], END].into();
+        assert_eq!(run("full", &decided), (out.clone(), Answer::No), "twice is once");
         let other = r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"g"}"#;
         assert_eq!(run("full", &[START, CALL, retract, other, END]).0.len(), 1);
     }

@@ -6,7 +6,7 @@ use crate::full::Full;
 use crate::lookahead::Lookahead;
 
 /// The names that `--checker` takes, as help shows them.
-pub const NAMES: [&str; 4] = ["full", "first-chunk", "lookahead:N", "cmd:COMMAND"];
+pub const NAMES: [&str; 5] = ["full", "first-chunk", "lookahead:N", "tag", "cmd:COMMAND"];
 
 /// A name that is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,8 @@ impl std::fmt::Display for UnknownChecker {
 
 impl std::error::Error for UnknownChecker {}
 
-/// Makes a checker by its name; `calls` says what counts as a call. `cmd:` is not made here, since it starts a process.
+/// Makes a checker by its name; `calls` says what counts as a call. `tag` and `cmd:` are not
+/// made here, since they need a parser and a process.
 ///
 /// # Errors
 /// A name that is not in the table, or a number that is none.
@@ -33,7 +34,7 @@ pub fn build(name: &str, calls: &Calls) -> Result<Box<dyn Checker>, UnknownCheck
         "full" => Ok(Box::new(Full { calls })),
         "first-chunk" => Ok(Box::new(FirstChunk { calls })),
         _ => match name.strip_prefix("lookahead:").and_then(|n| n.parse().ok()) {
-            Some(limit) => Ok(Box::new(Lookahead { calls, limit, seen: 0 })),
+            Some(limit) => Ok(Box::new(Lookahead { calls, limit, seen: 0, white: 0 })),
             None => Err(UnknownChecker { name: name.to_owned() }),
         },
     }

@@ -149,7 +149,7 @@ mod tests {
             ),
             ("Action: call the dentist\n", &[]),
             ("Action: f\nAction Input: x\n", &["10 Action Input dialect react"]),
-            ("functools are fine, functools[{\"name\"", &["20 functools dialects firefunction-v2, phi4-mini"]),
+            ("functools are fine, functools[{\"name\"", &["20 functools dialects phi4-mini, firefunction-v2"]),
             ("Let me.\n{\"name\": \"f\", \"arguments\": {}}", &["8 JSON call of f any dialect"]),
             ("[{\"tool_name\":\"f\",\"parameters\":{}}]", &["0 JSON call of f any dialect"]),
             ("{\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}", &["0 JSON call of f any dialect"]),

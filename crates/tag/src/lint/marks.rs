@@ -1,6 +1,6 @@
 //! What is searched for, from the table of dialects.
 
-use crate::dialect::{Form, Part};
+use crate::dialect::{Dialect, Form, Part};
 use crate::look::{Look, Target, is_fence};
 
 /// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
@@ -159,7 +159,12 @@ impl Marks {
         let mut marks: Vec<Mark> = self
             .list
             .into_iter()
-            .map(|(text, after, dialects, what)| Mark { text, after, meaning: meaning(&dialects, what) })
+            .map(|(text, after, mut dialects, what)| {
+                // The more names a dialect goes by, the more usual it is.
+                let names = |name: &&str| Dialect::named(name).map_or(0, |d| d.aliases.len());
+                dialects.sort_by_key(|name| std::cmp::Reverse(names(name)));
+                Mark { text, after, meaning: meaning(&dialects, what) }
+            })
             .collect();
         marks.sort_by_key(|m| (m.text.bytes().next(), std::cmp::Reverse(m.text.len())));
         marks
