@@ -5,7 +5,7 @@ use super::{ParamForm, Style, Trim};
 use crate::calls::Calls;
 use crate::tree;
 use event::Raw;
-use json::{Converted, Typed};
+use json::{Converted, JsonType, Typed};
 
 const MISFIT: &str = "a value is not of the type that its parameter asks for and stays a string";
 
@@ -105,7 +105,9 @@ impl Value {
     }
 
     fn convert(&self, typed: &Typed<'_>, out: &mut String) -> Converted {
+        // What may be a string keeps its bytes, tags and all.
         if let Style::Element { prefix } = self.form.style
+            && !typed.allows(JsonType::String)
             && let Some(converted) = tree::convert(&self.held, prefix, typed, self.form, out)
         {
             return converted;

@@ -95,7 +95,7 @@ impl Parser {
             Target::Form(form) => self.may_begin(form),
             Target::Reasoning => self.blank,
             Target::DroppedFirst => self.blank || self.framed,
-            Target::Answer => self.blank || self.head.is_some() || self.unknown,
+            Target::Answer => self.blank || self.head.is_some() || (self.unknown && !self.quote.is_quoted()),
             Target::Dropped | Target::Message => !self.quote.is_quoted(),
         }
     }
@@ -158,7 +158,7 @@ impl Parser {
         }
         out.warning(
             "late_reasoning",
-            "reasoning ended here that the prompt had opened, so calls before it do not count; say how the prompt ends (prefill)",
+            "reasoning ended here that the prompt had opened: the text before it was no answer, and its calls do not count; say how the prompt ends (prefill)",
             "",
         );
     }
