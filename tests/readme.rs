@@ -1,4 +1,4 @@
-//! What the README says works: its pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
+//! What the README and docs/tag-mode.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
 //! `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` writes them anew, for review by `git diff`).
 
 #[path = "pipeline/bins.rs"]
@@ -17,12 +17,12 @@ fn run(script: &str) -> String {
     out
 }
 
-/// The blocks that follow the mark `<!-- test -->`.
-fn blocks(text: &str) -> Vec<String> {
+/// The blocks that follow the mark `<!-- test -->`, which are all of this kind.
+fn blocks(text: &str, kind: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
     while lines.by_ref().any(|line| line == "<!-- test -->") {
-        assert_eq!(lines.next(), Some("```sh"), "after a mark, of block {}", blocks.len() + 1);
+        assert_eq!(lines.next(), Some(format!("```{kind}").as_str()), "after a mark, of block {}", blocks.len() + 1);
         blocks.push(lines.by_ref().take_while(|line| *line != "```").collect::<Vec<_>>().join("\n"));
     }
     blocks
@@ -31,10 +31,24 @@ fn blocks(text: &str) -> Vec<String> {
 #[test]
 fn every_pipeline_of_the_readme_works_as_written() {
     let readme = std::fs::read_to_string(bins::root().join("README.md")).expect("README.md");
-    let blocks = blocks(&readme);
+    let blocks = blocks(&readme, "sh");
     assert!(blocks.len() >= 5, "only {} pipelines are marked", blocks.len());
     for block in blocks {
         assert!(!run(&block).is_empty(), "it prints nothing:\n{block}");
+    }
+}
+
+/// What is typed stands behind `$ `, and goes on behind `> `; the rest is what it prints.
+#[test]
+fn the_examples_about_tag_mode_print_what_is_shown() {
+    let page = std::fs::read_to_string(bins::root().join("docs/tag-mode.md")).expect("docs/tag-mode.md");
+    let blocks = blocks(&page, "console");
+    assert!(blocks.len() >= 4, "only {} examples are marked", blocks.len());
+    for block in blocks {
+        let (typed, printed): (Vec<_>, Vec<_>) =
+            block.lines().partition(|l| l.starts_with("$ ") || l.starts_with("> "));
+        let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
+        assert_eq!(run(&typed.join("\n")).trim_end(), printed.join("\n"), "{block}");
     }
 }
 
