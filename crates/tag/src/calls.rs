@@ -12,9 +12,12 @@ pub(crate) enum Step {
     Whole(usize),
     /// What it reads ended after this many bytes.
     Done(usize),
-    /// It is not what it looked like, and why, as the end of a sentence.
-    Fail(&'static str),
+    /// After this many bytes it is not what it looked like, and why, as the end of a sentence.
+    Fail(usize, &'static str),
 }
+
+/// Why a name does not count.
+pub(crate) const NO_TOOL: &str = "no tool has this name";
 
 /// What every engine may know of the request.
 #[derive(Clone, Copy, Debug)]

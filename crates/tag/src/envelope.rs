@@ -4,13 +4,15 @@
 //! they kept until it is known, and where they are a string of JSON until that string ends.
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Calls, Context, NO_TOOL, Step};
 use crate::dialect::{Keys, Shape};
 use crate::literal::{Literal, Notation};
+use crate::parser::floor;
 use event::Raw;
 
 /// The longest name, key or id that is waited for, in bytes.
 const LONGEST: usize = 512;
+const TOO_LONG: &str = "a word in its JSON is too long";
 
 /// Where in the JSON the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,20 +115,40 @@ impl Envelope {
     /// Takes the next piece.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let Some(mut python) = self.python.take() else { return self.json(text, context, calls) };
-        let step = python.0.push(text, &mut python.1);
-        let mut inner = self.json(&python.1, context, calls);
-        // Where in the text a call of the list ended is not known: they are whole when the list is.
-        let mut at = 0;
-        while let Step::Whole(n) = inner {
-            at += n;
-            inner = self.json(&python.1[at..], context, calls);
-        }
-        python.1.clear();
+        let step = self.notation(&mut python, text, context, calls);
         self.python = Some(python);
-        match (step, inner) {
-            (Step::Fail(why), _) | (_, Step::Fail(why)) => Step::Fail(why),
-            (step, _) => step,
+        step
+    }
+
+    /// Python's notation, a character at a time, so that it is known where in it the JSON breaks.
+    fn notation(
+        &mut self,
+        (literal, json): &mut (Literal, String),
+        text: &str,
+        context: &Context<'_>,
+        calls: &mut Calls,
+    ) -> Step {
+        let mut taken = 0;
+        let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
+        for end in ends {
+            let step = literal.push(&text[taken..end], json);
+            // A call of the list is whole when the list is: what follows one may not have been read by the notation yet.
+            let mut at = 0;
+            loop {
+                match self.json(&json[at..], context, calls) {
+                    Step::Whole(n) => at += n,
+                    Step::Fail(_, why) => return Step::Fail(taken, why),
+                    _ => break,
+                }
+            }
+            json.clear();
+            match step {
+                Step::More(n) => taken += n,
+                Step::Whole(n) | Step::Done(n) => return Step::Done(taken + n),
+                Step::Fail(n, why) => return Step::Fail(taken + n, why),
+            }
         }
+        Step::More(taken)
     }
 
     fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
@@ -142,30 +164,31 @@ impl Envelope {
                     Ok(Some(end)) => {
                         i = end;
                         if let Err(why) = self.key(context, calls) {
-                            return Step::Fail(why);
+                            return Step::Fail(i, why);
                         }
                     }
                     Ok(None) => return Step::More(b.len()),
-                    Err(why) => return Step::Fail(why),
+                    Err((n, why)) => return Step::Fail(n, why),
                 },
                 At::Inside => match self.inside(text, i, context, calls) {
                     Ok(Some(end)) if self.keys.shape == Shape::Single && self.nested == 0 => return Step::Whole(end),
                     Ok(Some(end)) => i = end,
                     Ok(None) => return Step::More(b.len()),
-                    Err(why) => return Step::Fail(why),
+                    Err((n, why)) => return Step::Fail(n, why),
                 },
                 At::Word => {
                     let end =
                         b[i..].iter().position(|c| matches!(c, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n'));
                     let end = end.map_or(b.len(), |n| i + n);
-                    self.word.push_str(&text[i..end]);
-                    if self.word.len() > LONGEST {
-                        return Step::Fail("a word in the JSON is too long");
+                    let room = LONGEST.saturating_sub(self.word.len());
+                    if end - i > room {
+                        return Step::Fail(i + room, TOO_LONG);
                     }
+                    self.word.push_str(&text[i..end]);
                     if end < b.len()
                         && let Err(why) = self.value(context, calls)
                     {
-                        return Step::Fail(why);
+                        return Step::Fail(end, why);
                     }
                     i = end;
                 }
@@ -200,7 +223,7 @@ impl Envelope {
                 }
                 At::Value => match self.open(c, context, calls) {
                     Ok(taken) => i += taken,
-                    Err(why) => return Step::Fail(why),
+                    Err(why) => return Step::Fail(i, why),
                 },
                 At::Next if c == b',' => {
                     self.at = At::Key(true);
@@ -210,14 +233,14 @@ impl Envelope {
                     i += 1;
                     let nested = self.nested > 0;
                     if let Err(why) = self.close(context, calls) {
-                        return Step::Fail(why);
+                        return Step::Fail(i, why);
                     }
                     if !nested && self.keys.shape != Shape::Single {
                         return Step::Whole(i);
                     }
                     taken = i;
                 }
-                _ => return Step::Fail("no JSON of a call"),
+                _ => return Step::Fail(i, "no JSON of a call"),
             }
             if self.at != At::After {
                 taken = i;
@@ -227,10 +250,15 @@ impl Envelope {
     }
 
     /// Appends to [`Envelope::word`] up to the end of its string; gives the index after it.
-    fn word_end(&mut self, text: &str, from: usize) -> Result<Option<usize>, &'static str> {
+    fn word_end(&mut self, text: &str, from: usize) -> Result<Option<usize>, (usize, &'static str)> {
         let end = self.balance.push(&text.as_bytes()[from..]).map(|n| from + n);
-        self.word.push_str(&text[from..end.unwrap_or(text.len())]);
-        if self.word.len() > LONGEST { Err("a word in the JSON is too long") } else { Ok(end) }
+        let piece = &text[from..end.unwrap_or(text.len())];
+        let room = LONGEST.saturating_sub(self.word.len());
+        if piece.len() > room {
+            return Err((from + floor(piece, room), TOO_LONG));
+        }
+        self.word.push_str(piece);
+        Ok(end)
     }
 
     /// A key has ended.
@@ -298,12 +326,12 @@ impl Envelope {
         from: usize,
         context: &Context<'_>,
         calls: &mut Calls,
-    ) -> Result<Option<usize>, &'static str> {
+    ) -> Result<Option<usize>, (usize, &'static str)> {
         match self.role {
             Role::Name | Role::Id => {
                 let end = self.word_end(text, from)?;
-                if end.is_some() {
-                    self.value(context, calls)?;
+                if let Some(end) = end {
+                    self.value(context, calls).map_err(|why| (end, why))?;
                 }
                 Ok(end)
             }
@@ -317,8 +345,8 @@ impl Envelope {
                         calls.arguments(piece);
                     }
                 }
-                if end.is_some() {
-                    self.value(context, calls)?;
+                if let Some(end) = end {
+                    self.value(context, calls).map_err(|why| (end, why))?;
                 }
                 Ok(end)
             }
@@ -378,7 +406,7 @@ impl Envelope {
     /// The name is known.
     fn begin(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
         let Some(name) = self.call.name.as_deref() else { return Ok(()) };
-        let name = context.known(name).ok_or("no tool of this name")?;
+        let name = context.known(name).ok_or(NO_TOOL)?;
         // With a strict reading the arguments are waited for: an object with a name is found in any data.
         if self.call.begun || (context.strict && self.role != Role::Arguments && !self.call.arguments) {
             return Ok(());

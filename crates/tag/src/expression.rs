@@ -4,7 +4,7 @@
 mod tests;
 mod write;
 
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Calls, Context, NO_TOOL, Step};
 use crate::literal::{Literal, Notation};
 
 /// How calls are written as expressions.
@@ -48,7 +48,6 @@ enum State {
     Failed(&'static str),
 }
 
-const NO_TOOL: &str = "no tool of this name";
 /// How long a name may be, with what stands before it.
 const MAX_NAME: usize = 256;
 
@@ -70,7 +69,7 @@ impl Expression {
         loop {
             let go = match &mut self.state {
                 State::End => Go::Stop(Step::Done(at)),
-                State::Failed(why) => Go::Stop(Step::Fail(why)),
+                State::Failed(why) => Go::Stop(Step::Fail(at, why)),
                 State::Arguments(_) => self.arguments(text, at, calls),
                 _ if at == text.len() => Go::Stop(Step::More(at)),
                 State::List | State::Name | State::After => self.between(text, at, context, calls),
@@ -78,7 +77,7 @@ impl Expression {
             match go {
                 Go::On(next) => at = next,
                 Go::Stop(step) => {
-                    if let Step::Fail(why) = step {
+                    if let Step::Fail(_, why) = step {
                         self.state = State::Failed(why);
                     }
                     return step;
@@ -105,13 +104,13 @@ impl Expression {
         let Some(first) = text[at..].chars().next() else { return Go::On(at) };
         let (state, next) = match (&self.state, first) {
             (State::List, '[') => (State::Name, at + 1),
-            (State::List, _) => return Go::Stop(Step::Fail("no list of calls")),
+            (State::List, _) => return Go::Stop(Step::Fail(at, "no list of calls")),
             (State::Name, ']') if form.list && self.done > 0 => (State::End, at + 1),
-            (State::Name, ']') if form.list => return Go::Stop(Step::Fail("a list without a call")),
+            (State::Name, ']') if form.list => return Go::Stop(Step::Fail(at, "a list without a call")),
             (State::After, ']') => (State::End, at + 1),
             (State::After, c) if c == ',' || form.separators.contains(&c) => (State::Name, at + 1),
             (State::After, _) => {
-                return Go::Stop(Step::Fail("a call is followed by neither a comma nor the closing bracket"));
+                return Go::Stop(Step::Fail(at, "a call is followed by neither a comma nor the closing bracket"));
             }
             _ => return self.name(text, at, context, calls),
         };
@@ -159,7 +158,7 @@ impl Expression {
     /// What stands at `at` is the name of no tool: after a call it is what follows the calls.
     fn no_name(&mut self, at: usize) -> Go {
         if self.form.list || self.done == 0 {
-            return Go::Stop(Step::Fail(NO_TOOL));
+            return Go::Stop(Step::Fail(at, NO_TOOL));
         }
         self.state = State::End;
         Go::Stop(Step::Done(at))
@@ -175,7 +174,7 @@ impl Expression {
         let end = match step {
             Step::More(n) => return Go::Stop(Step::More(at + n)),
             Step::Done(n) | Step::Whole(n) => at + n,
-            Step::Fail(why) => return Go::Stop(Step::Fail(why)),
+            Step::Fail(n, why) => return Go::Stop(Step::Fail(at + n, why)),
         };
         calls.done();
         self.done += 1;

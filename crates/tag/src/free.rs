@@ -48,7 +48,7 @@ impl Free {
                     self.text.push_str(&text[from..from + at]);
                     return match self.say(tool, context, calls) {
                         Ok(()) => Step::Done(from + at),
-                        Err(why) => Step::Fail(why),
+                        Err(why) => Step::Fail(from + at, why),
                     };
                 }
                 Found::Perhaps => {

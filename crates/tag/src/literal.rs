@@ -169,7 +169,7 @@ impl Literal {
         loop {
             match &self.state {
                 State::End => return Step::Done(at),
-                State::Failed(why) => return Step::Fail(why),
+                State::Failed(why) => return Step::Fail(at, why),
                 _ if at == text.len() => return Step::More(at),
                 _ => {}
             }

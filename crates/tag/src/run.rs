@@ -6,7 +6,7 @@
 mod part;
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Calls, Context, NO_TOOL, Step};
 use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -19,6 +19,8 @@ use json::Tools;
 const LONGEST: usize = 4096;
 /// White space between two calls, or before a closing marker, is waited through for this many bytes.
 const GAP: usize = 256;
+
+const GAPS: &str = "white space goes on for too long";
 
 /// Where in the form the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +115,14 @@ impl Run {
         !self.begun && !self.deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
+    /// Whether the text so far looks so much like a call that it is worth a word when it is none: its opening marker stands
+    /// there, and it is not found in ordinary text.
+    pub fn is_marked(&self, why: &str) -> bool {
+        self.form.needs == Needs::Listed
+            && !first(self.form.call).is_empty()
+            && (why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0)))
+    }
+
     /// What this form may know of the tools.
     pub fn context<'a>(form: &Form, tools: Option<&'a Tools>) -> Context<'a> {
         Context { tools, strict: form.needs == Needs::Known }
@@ -157,7 +167,7 @@ impl Run {
                 Next::Step(Step::More(n)) => return Step::More(i + n),
                 Next::Step(Step::Whole(n)) => return Step::Whole(i + n),
                 Next::Step(Step::Done(n)) => return Step::Done(i + n),
-                Next::Step(Step::Fail(why)) => return Step::Fail(why),
+                Next::Step(Step::Fail(n, why)) => return Step::Fail(i + n, why),
             }
         }
     }
@@ -183,7 +193,7 @@ impl Run {
                     taken += n;
                     break;
                 }
-                Step::Fail(why) => return Err(why),
+                Step::Fail(_, why) => return Err(why),
             }
         }
         self.whole_at_end(cut, tools, calls).map(|()| taken)
@@ -224,7 +234,7 @@ impl Run {
                     return Next::On(n);
                 }
                 Found::Perhaps => return Next::Step(Step::More(0)),
-                Found::No if !section.optional => return Next::Step(Step::Fail("no section")),
+                Found::No if !section.optional => return Next::Step(Step::Fail(0, "no section")),
                 Found::No => {}
             }
         }
@@ -237,7 +247,7 @@ impl Run {
         let at = space(text);
         if at == text.len() {
             self.waited += at;
-            return Next::Step(if self.waited > GAP { Step::Fail("a gap") } else { Step::More(at) });
+            return Next::Step(if self.waited > GAP { Step::Fail(at, GAPS) } else { Step::More(at) });
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
@@ -344,5 +354,5 @@ pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
 }
 
 fn fail(why: &'static str) -> Next {
-    Next::Step(Step::Fail(why))
+    Next::Step(Step::Fail(0, why))
 }

@@ -46,7 +46,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
                 rest.extend(left);
                 break format!("done {rest:?}");
             }
-            Step::Fail(why) => break format!("! {why}"),
+            Step::Fail(_, why) => break format!("! {why}"),
         };
         more = matches!(step, Step::More(_));
         assert!(rest.len() <= MAX_NAME || !more, "{rest:?} is held");
@@ -103,7 +103,7 @@ fn table(form: &'static ExpressionForm, tools: Option<&Tools>, rows: &[(&str, &[
 fn lists() {
     let rows: &[(&str, &[&str], &str)] = &[
         ("[f(a=1, b='x'), g()] after", &[r#"f {"a":1,"b":"x"}"#, "g {}"], r#"done " after""#),
-        (" [ f ( a=1)]", &[], "! no tool of this name"),
+        (" [ f ( a=1)]", &[], "! no tool has this name"),
         ("[\n  f(a=']'),\n  g(b=[1, (2, 3)]),\n]", &[r#"f {"a":"]"}"#, r#"g {"b":[1,[2,3]]}"#], r#"done """#),
         ("[Calendar.create(title='é 日😀')]", &[r#"Calendar.create {"title":"é 日😀"}"#], r#"done """#),
         ("[functions.f(a=1)]", &[r#"f {"a":1}"#], r#"done """#),
@@ -111,13 +111,13 @@ fn lists() {
         ("[f(1, 2, 3, 4)]", &["f …"], "! an argument has no name"),
         ("[g(1)]", &["g …"], "! an argument has no name"),
         ("[f(a=1) g()]", &[r#"f {"a":1}"#], "! a call is followed by neither a comma nor the closing bracket"),
-        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! no tool of this name"),
-        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! no tool of this name"),
+        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! no tool has this name"),
+        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! no tool has this name"),
         ("[]", &[], "! a list without a call"),
-        ("[,f()]", &[], "! no tool of this name"),
-        ("[1, 2]", &[], "! no tool of this name"),
-        ("[text](http://x)", &[], "! no tool of this name"),
-        ("[h(a=1)]", &[], "! no tool of this name"),
+        ("[,f()]", &[], "! no tool has this name"),
+        ("[1, 2]", &[], "! no tool has this name"),
+        ("[text](http://x)", &[], "! no tool has this name"),
+        ("[h(a=1)]", &[], "! no tool has this name"),
         ("f(a=1)", &[], "! no list of calls"),
         ("[f(a=1)", &[r#"f {"a":1}"#], r#"is cut """#),
         ("[f(a=1, b='x", &[r#"f {"a":1,"b":"x…"#], r#"is cut """#),
@@ -129,7 +129,7 @@ fn lists() {
         ("[h(a=1)]", &[r#"h {"a":1}"#], r#"done """#),
         ("[名前(a=1)]", &[r#"名前 {"a":1}"#], r#"done """#),
         ("[h(1)]", &["h …"], "! an argument has no name"),
-        ("[1h(a=1)]", &[], "! no tool of this name"),
+        ("[1h(a=1)]", &[], "! no tool has this name"),
     ];
     table(&PYTHONIC, None, rows);
 }
@@ -147,7 +147,7 @@ fn calls_without_a_list() {
         ("f()\ng", &["f {}"], r#"ends "g""#),
         ("f()\ng(", &["f {}", "g {…"], r#"is cut """#),
         ("f()\ng(a=[}", &["f {}", "g …"], "! something stands where a value should"),
-        ("g is not called", &[], "! no tool of this name"),
+        ("g is not called", &[], "! no tool has this name"),
     ];
     table(&LINES, Some(&tools()), rows);
     table(&ONE, Some(&tools()), &[("f(a=1)\ng()", &[r#"f {"a":1}"#], r#"done "\ng()""#)]);
@@ -162,9 +162,9 @@ fn calls_of_gemma() {
         ("call:c{}", &["c {}"], r#"done """#),
         ("c{}", &["c {}"], r#"done """#),
         ("call:functions.f{}", &["f {}"], r#"done """#),
-        ("call:h{}", &[], "! no tool of this name"),
-        ("call:f(a=1)", &[], "! no tool of this name"),
-        ("call f{}", &[], "! no tool of this name"),
+        ("call:h{}", &[], "! no tool has this name"),
+        ("call:f(a=1)", &[], "! no tool has this name"),
+        ("call f{}", &[], "! no tool has this name"),
         ("call:f", &[], r#"is cut "call:f""#),
         ("call:f{a:<|\"|>x<|", &["f {\"a\":\"x…"], r#"is cut "<|""#),
     ];

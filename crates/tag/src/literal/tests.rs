@@ -17,14 +17,14 @@ fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'stat
                 rest.drain(..n);
             }
             Step::Done(n) => return Ok((out, taken + n)),
-            Step::Fail(why) => return Err(why),
+            Step::Fail(_, why) => return Err(why),
             other => panic!("{other:?}"),
         }
     }
     // A comma ends every scalar.
     match literal.push(&(rest.clone() + ","), &mut out) {
         Step::Done(n) => Ok((out, taken + n)),
-        Step::Fail(why) => Err(why),
+        Step::Fail(_, why) => Err(why),
         _ => Err(SHORT),
     }
 }

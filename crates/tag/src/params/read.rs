@@ -52,7 +52,7 @@ enum Go {
     More(usize),
     /// Not at all: the call's end begins after this many bytes.
     End(usize),
-    Fail(&'static str),
+    Fail(usize, &'static str),
 }
 
 /// What stands where a parameter may begin.
@@ -97,7 +97,7 @@ impl Params {
                 Go::On(length) => at += length,
                 Go::More(length) => return Step::More(at + length),
                 Go::End(length) => return Step::Done(at + length),
-                Go::Fail(why) => return Step::Fail(why),
+                Go::Fail(length, why) => return Step::Fail(at + length, why),
             }
         }
     }
@@ -115,7 +115,7 @@ impl Params {
             }
             Next::Closer => self.close(at, calls),
             Next::Perhaps => Go::More(at),
-            Next::Other => Go::Fail("something else stands where a parameter should"),
+            Next::Other => Go::Fail(at, "something else stands where a parameter should"),
         }
     }
 

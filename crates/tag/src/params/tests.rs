@@ -136,7 +136,7 @@ fn read(form: &'static ParamForm, tools: Option<&Tools>, text: &str, cuts: impl 
             assert!(said.contains('<') || serde_json::from_str::<Value>(&said).is_ok(), "{said}");
             format!("{said} | {}", &text[from..])
         }
-        Step::Fail(why) => format!("{said} fails: {why}"),
+        Step::Fail(_, why) => format!("{said} fails: {why}"),
         _ => format!("{said} …"),
     }
 }

@@ -22,9 +22,8 @@ impl Candidate {
     /// Reads on in the text of the open call.
     fn push(&mut self, raw: &str, tools: Option<&Tools>, alone: bool) {
         self.step = self.run.push(&raw[self.at..], tools, alone, &mut self.calls);
-        if let Step::More(n) | Step::Whole(n) | Step::Done(n) = self.step {
-            self.at += n;
-        }
+        let (Step::More(n) | Step::Whole(n) | Step::Done(n) | Step::Fail(n, _)) = self.step;
+        self.at += n;
     }
 }
 
@@ -56,11 +55,14 @@ impl Parser {
         self.write(out);
     }
 
-    /// A call.
+    /// A call. While several forms are read, a character is taken at a time, so that which of them is kept depends on the text
+    /// alone and not on how it was cut.
     pub(super) fn call(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
-        let take = floor(text, STEP);
+        let alone = self.candidates.len() == 1;
+        let first = text.chars().next().map_or(1, char::len_utf8);
+        let take = if alone { floor(text, STEP).max(first) } else { first };
         self.raw.push_str(&text[..take]);
-        if self.candidates.len() == 1 && self.more() {
+        if alone && self.more() {
             self.write(out);
             return Flow::Took(take);
         }
@@ -79,8 +81,8 @@ impl Parser {
             if !alone {
                 self.candidates.iter_mut().for_each(|c| c.push(&self.raw, self.tools.as_deref(), false));
             }
-            if let Some(why) = self.drop_failed() {
-                return back(self.failed(why, out), take);
+            if let Some((at, why)) = self.all_failed() {
+                return back(self.failed(at, why, out), take);
             }
             if self.candidates.len() > 1 && !self.choose() {
                 return Flow::Took(take);
@@ -103,16 +105,26 @@ impl Parser {
         matches!(c.step, Step::More(_))
     }
 
-    /// Takes out the candidates that failed; gives the reason when none is left.
-    fn drop_failed(&mut self) -> Option<&'static str> {
-        let all = self.candidates.iter().all(|c| matches!(c.step, Step::Fail(_)));
-        if all {
-            // One that had read more knows better why.
-            let best = self.candidates.iter().max_by_key(|c| c.at)?;
-            return if let Step::Fail(why) = best.step { Some(why) } else { None };
+    /// Takes out the candidates that failed. When all did, the last to fail is left: gives how far it came, and why no further.
+    fn all_failed(&mut self) -> Option<(usize, &'static str)> {
+        if self.candidates.iter().any(|c| !matches!(c.step, Step::Fail(..))) {
+            self.candidates.retain(|c| !matches!(c.step, Step::Fail(..)));
+            return None;
         }
-        self.candidates.retain(|c| !matches!(c.step, Step::Fail(_)));
-        None
+        self.keep_farthest();
+        match self.candidates.first() {
+            Some(Candidate { at, step: Step::Fail(_, why), .. }) => Some((*at, why)),
+            _ => None,
+        }
+    }
+
+    /// Keeps the candidate that has read most.
+    fn keep_farthest(&mut self) {
+        let farthest = self.candidates.iter().enumerate().max_by_key(|(n, c)| (c.at, std::cmp::Reverse(*n)));
+        if let Some((n, _)) = farthest {
+            self.candidates.swap(0, n);
+            self.candidates.truncate(1);
+        }
     }
 
     /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
@@ -203,25 +215,25 @@ impl Parser {
         rest
     }
 
-    /// It was no call: its text is given back, to be read again where nothing but markers and names was read.
-    fn failed(&mut self, why: &'static str, out: &mut dyn Outlet) -> String {
-        let shallow = self.candidates.iter().all(|c| c.run.is_shallow());
-        let at = self.candidates.iter().map(|c| c.at).max().unwrap_or(0);
+    /// It was no call, as was clear after `at` bytes: its text is given back, to be read again where nothing but markers and names
+    /// was read.
+    fn failed(&mut self, at: usize, why: &'static str, out: &mut dyn Outlet) -> String {
         if std::mem::take(&mut self.open) {
             out.retract(self.begun - 1, "unparsed");
         }
+        let candidate = self.candidates.pop();
         self.candidates.clear();
         let reasoning = matches!(self.mode, Mode::Call { reasoning: true });
         self.mode = if reasoning { Mode::Reasoning } else { Mode::Text };
         let mut raw = std::mem::take(&mut self.raw);
-        if shallow {
-            self.refused = self.tried;
+        let shallow = candidate.as_ref().is_none_or(|c| c.run.is_shallow());
+        if candidate.is_some_and(|c| !shallow || c.run.is_marked(why)) {
+            out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
+        }
+        if shallow || at == 0 {
+            self.refused = if shallow { self.tried } else { Tried::all() };
             return raw;
         }
-        if at == 0 {
-            self.refused = Tried::all();
-        }
-        out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
         let rest = raw.split_off(at);
         self.literal(&raw, out);
         rest
@@ -245,7 +257,9 @@ impl Parser {
             }
         });
         let Some(found) = found else {
-            let rest = self.failed(why, out);
+            self.keep_farthest();
+            // Where the text ends inside a call, all of it is that call's text.
+            let rest = self.failed(self.raw.len(), why, out);
             if self.refused == Tried::default() {
                 self.literal(&rest, out);
                 return true;

@@ -1,8 +1,8 @@
 //! The parts of a call, one after the other.
 
-use super::{Engine, GAP, LONGEST, Next, Place, Run, fail};
+use super::{Engine, GAP, GAPS, LONGEST, Next, Place, Run, fail};
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, Op, Step};
+use crate::calls::{Calls, Context, NO_TOOL, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -35,7 +35,7 @@ impl Run {
                 let at = space(text);
                 self.waited += at;
                 if self.waited > LONGEST {
-                    return fail("a gap");
+                    return Next::Step(Step::Fail(at, GAPS));
                 }
                 if at == text.len() { Next::Step(Step::More(at)) } else { self.on(n + 1, at) }
             }
@@ -144,19 +144,19 @@ impl Run {
         if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
             // The marker after it has begun, so nothing can be added to the name.
             if at < text.len() && alone && header == Header::Name && !self.begun && self.has_no_id() {
-                let Some(name) = context.known(word) else { return fail("no tool of this name") };
+                let Some(name) = context.known(word) else { return fail(NO_TOOL) };
                 self.begin(name, None, calls);
             }
             let may = header == Header::Counted || context.may_become(word);
-            return Next::Step(if may { Step::More(0) } else { Step::Fail("no tool of this name") });
+            return Next::Step(if may { Step::More(0) } else { Step::Fail(0, NO_TOOL) });
         }
-        let Found::Here(_) = self.find(until, &text[at..]) else { return fail("no end of the name") };
+        let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_TOOL) };
         if !self.begun {
             let (word, id) = match header {
                 Header::Name => (word, None),
                 Header::Counted => (counted(word, context), Some(word)),
             };
-            let Some(name) = context.known(word) else { return fail("no tool of this name") };
+            let Some(name) = context.known(word) else { return fail(NO_TOOL) };
             if self.has_no_id() {
                 self.begin(name, id, calls);
             } else {
@@ -202,17 +202,22 @@ impl Run {
             Found::Perhaps => return Next::Step(Step::More(0)),
             Found::No => return fail("no tag"),
         };
-        let Some(end) = start_tag::end(&text[open..], tag.end) else {
-            let wait = text.len() <= LONGEST && text[open..].starts_with([' ', '\t', '\n', '\r']) || text.len() == open;
-            return Next::Step(if wait { Step::More(0) } else { Step::Fail("no start tag") });
+        let inner = &text[open..];
+        let Some(end) = start_tag::end(inner, tag.end).filter(|end| *end <= LONGEST) else {
+            let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
+            return Next::Step(if wait { Step::More(0) } else { Step::Fail(0, "no start tag") });
         };
-        let attributes = &text[open..open + end];
+        // `<toolbox` does not begin with `<tool`.
+        if !start_tag::may_begin(&inner[..end], tag.end) {
+            return fail("no start tag");
+        }
+        let attributes = &inner[..end];
         let (attributes, empty) = match attributes.strip_suffix('/') {
             Some(short) => (short, true),
             None => (attributes, false),
         };
         let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("a tag without a name") };
-        let Some(name) = context.known(name.trim()) else { return fail("no tool of this name") };
+        let Some(name) = context.known(name.trim()) else { return fail(NO_TOOL) };
         let id = start_tag::attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
         let after = open + end + tag.end.len();
@@ -231,7 +236,7 @@ impl Run {
             let at = space(text);
             self.waited += at;
             if self.waited > LONGEST {
-                return fail("a gap");
+                return Next::Step(Step::Fail(at, GAPS));
             }
             let Some(first) = text.as_bytes().get(at) else { return Next::Step(Step::More(at)) };
             if *first != b'{' {
@@ -247,7 +252,7 @@ impl Run {
                         Next::On(at)
                     }
                     Found::Perhaps => Next::Step(Step::More(0)),
-                    Found::No => fail("no JSON object"),
+                    Found::No => Next::Step(Step::Fail(at, "no JSON object")),
                 };
             }
             self.deep = true;
