@@ -203,6 +203,51 @@ mod tests {
         assert_eq!(found[0].excerpt, format!("{}\\n\\u{{1b}}[2J<think>{}", "ä".repeat(19), "é".repeat(41)));
     }
 
+    proptest::proptest! {
+        /// Whatever the text is: findings are in order, stand where they say, and do not overlap.
+        #[test]
+        fn findings_stand_where_they_say(pieces in proptest::collection::vec(piece(), 0..24)) {
+            let text = pieces.concat();
+            let mut last = 0;
+            for finding in lint().search(&text) {
+                proptest::prop_assert!(finding.at >= last, "{finding:?} in {text:?}");
+                let json = finding.marker.starts_with("JSON call of ");
+                proptest::prop_assert!(json || escaped(&text[finding.at..]).starts_with(&finding.marker), "{finding:?}");
+                last = finding.at + if json { 1 } else { finding.marker.replace("\\n", "\n").len() };
+            }
+        }
+    }
+
+    fn lint() -> &'static Lint {
+        static LINT: std::sync::LazyLock<Lint> =
+            std::sync::LazyLock::new(|| Lint::new(&Look::new("auto").expect("all")));
+        &LINT
+    }
+
+    /// Markers, their beginnings, quotes, brackets, and any text.
+    fn piece() -> impl proptest::strategy::Strategy<Value = String> {
+        use proptest::prelude::*;
+        let marks: Vec<&str> = lint().marks.iter().map(|m| m.text).collect();
+        prop_oneof![
+            (proptest::sample::select(marks.clone()), 0..40_usize)
+                .prop_map(|(mark, n)| mark.chars().take(n.max(1)).collect()),
+            proptest::sample::select(marks).prop_map(str::to_owned),
+            proptest::sample::select(vec![
+                "\n",
+                "`",
+                "```",
+                "\"",
+                "> ",
+                "{\"name\":\"f\",\"arguments\":{}}",
+                "[",
+                "<|é|>",
+                "｜"
+            ])
+            .prop_map(str::to_owned),
+            "\\PC{0,6}",
+        ]
+    }
+
     #[test]
     fn brackets_without_end_take_linear_time() {
         let look = Look::new("auto").expect("all");
