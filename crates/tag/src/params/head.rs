@@ -37,8 +37,23 @@ pub(super) enum Found<T> {
     No,
 }
 
-/// Whether `mark` stands at the beginning of `text`.
+/// The most white space in a closing tag.
+const SPACES: usize = 16;
+
+/// Whether `mark` stands at the beginning of `text`. In a closing tag white space may stand before the last character.
 pub(super) fn mark(text: &str, mark: &str) -> Found<usize> {
+    if mark.starts_with("</")
+        && let Some(stem) = mark.strip_suffix('>')
+        && let Some(rest) = text.strip_prefix(stem)
+    {
+        let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        return match rest.as_bytes().get(spaces) {
+            _ if spaces > SPACES => Found::No,
+            Some(b'>') => Found::Here(stem.len() + spaces + 1),
+            None => Found::Perhaps,
+            Some(_) => Found::No,
+        };
+    }
     if text.starts_with(mark) {
         Found::Here(mark.len())
     } else if mark.starts_with(text) {

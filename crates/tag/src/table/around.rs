@@ -196,7 +196,14 @@ pub(super) static QWEN_AGENT: Framing =
 pub(super) static MESSAGES: Framing = Framing { reasoning: &[], messages: true, ..BASE };
 
 /// Muse, whose messages end so.
-pub(super) static MUSE: Framing = Framing { reasoning: &[], messages: true, dropped: &["<|eom|>", "<|eot|>"], ..BASE };
+pub(super) static MUSE: Framing = Framing {
+    reasoning: &[],
+    messages: true,
+    dropped: &["<|eom|>", "<|eot|>"],
+    // The end of a header of which the rest stood in the prompt.
+    dropped_first: &["<|message|>"],
+    ..BASE
+};
 
 const BASE: Framing = Framing {
     reasoning: &[("<think>", "</think>")],

@@ -11,12 +11,13 @@ macro_rules! function_equals {
                 call: &[
                     Part::Mark(&[$open]),
                     Part::Space("\n"),
-                    Part::Mark(&["<function="]),
+                    Part::Mark(&["<function=", "<function ="]),
                     Part::Name { until: &[">"], header: Header::Name },
                     Part::Mark(&[">"]),
                     Part::Params($params),
                     Part::Space("\n"),
-                    Part::Mark(&["</function>"]),
+                    // Some close the outer tag only.
+                    Part::Mark(&["</function>", "</function >", $close]),
                     Part::Space("\n"),
                     Part::Maybe { marks: &[$close], write: true },
                 ],
@@ -24,12 +25,13 @@ macro_rules! function_equals {
             },
             Form {
                 call: &[
-                    Part::Mark(&["<function="]),
+                    Part::Mark(&["<function=", "<function ="]),
                     Part::Name { until: &[">"], header: Header::Name },
                     Part::Mark(&[">"]),
                     Part::Params($params),
                     Part::Space("\n"),
-                    Part::Mark(&["</function>"]),
+                    // Some close the outer tag only.
+                    Part::Mark(&["</function>", "</function >", $close]),
                     Part::Space("\n"),
                     Part::Maybe { marks: &[$close], write: false },
                 ],
