@@ -48,7 +48,8 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
             if name.starts_with('[') { Ok(name.to_owned()) } else { std::fs::read_to_string(path.with_file_name(name)) }
         });
         let tools = tools.transpose().expect("a file of tools");
-        let prefill: Option<String> = get("prefill").map(|json| serde_json::from_str(json).expect("a JSON string"));
+        let prefill = get("prefill").filter(|prefill| *prefill != "unknown");
+        let prefill: Option<String> = prefill.map(|json| serde_json::from_str(json).expect("a JSON string"));
         let mut text = Text {
             dialect: get("dialect").unwrap_or(&stem),
             text: &case.text,

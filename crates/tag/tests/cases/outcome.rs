@@ -21,6 +21,8 @@ impl Display for Item {
             Item::Warning(code) => write!(f, "warning {code}"),
             Item::Call { name, retracted: Some(why), .. } => write!(f, "retract {name} {why}"),
             Item::Call { name, arguments, id, done, .. } => {
+                // A line a call, so that arguments of several lines are shown as a string.
+                let arguments = if arguments.contains('\n') { text(arguments) } else { arguments.clone() };
                 write!(f, "{} {name} {arguments}", if *done { "call" } else { "OPEN" })?;
                 id.as_ref().map_or(Ok(()), |id| write!(f, " #{id}"))
             }
