@@ -69,6 +69,28 @@ fn a_line_that_is_no_event_is_shown_as_a_warning_or_is_fatal() {
     assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
 }
 
+/// A call that came whole in one delta without an id, as calls in text do: merged, with the delta kept behind it. And taken back by
+/// its index and by the id that it was given.
+#[test]
+fn a_call_with_its_delta_behind_it_is_one_and_is_taken_back_once() {
+    let call = r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"f","arguments":{"x":1}}
+{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{\"x\":1}","done":true}
+{"type":"tool_result","tool_id":"a","tool_name":"f","status":"success","output":"yes"}
+"#;
+    let out = run(&["--format", "text"], call);
+    assert_eq!(texts(&out).1, "-> f {\"x\":1}\n<- f done: yes\n");
+    let again = format!("{}{}", call, call.replace("\"a\"", "\"b\"").replace(r#""index":0"#, r#""index":1"#));
+    let out = run(&["--format", "text"], &again);
+    assert_eq!(texts(&out).1.matches("-> f").count(), 2, "{}", texts(&out).1);
+    let retracted = format!(
+        "{call}{}\n{}\n",
+        r#"{"type":"retract","tool_id":"a","reason":"reasoning"}"#,
+        r#"{"type":"retract","index":0,"reason":"reasoning"}"#
+    );
+    let out = run(&["--format", "text"], &retracted);
+    assert_eq!(texts(&out).1.matches("taken back").count(), 1, "{}", texts(&out).1);
+}
+
 #[test]
 fn usage_errors_are_one_line() {
     for args in [&["--format", "html"][..], &["--no-such"], &["no-such-file"]] {

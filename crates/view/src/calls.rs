@@ -49,6 +49,10 @@ pub(crate) struct Call {
     pub is_answer: bool,
     /// Nothing more will be heard of it.
     pub closed: bool,
+    /// It was told of as a whole first. Where deltas are kept, the one that made it whole comes right behind.
+    whole_first: bool,
+    /// A `retract` of it was seen, by its id or by its index.
+    retracted: bool,
 }
 
 impl Call {
@@ -135,6 +139,14 @@ impl Calls {
             Some(_) => self.open(event, id),
             None => self.find(event, |c| !c.closed && c.state == State::Arriving && c.index == delta.index),
         };
+        if n.is_none()
+            && id.is_none()
+            && let Some(name) = delta.tool_name.as_deref()
+            && let Some(n) = self.find(event, |c| c.whole_first && !c.closed && c.name == name)
+        {
+            self.list[n].whole_first = false;
+            return None;
+        }
         let n = match n {
             Some(n) if self.list[n].state == State::Arriving => n,
             Some(_) => return None, // the merged call is known already
@@ -176,9 +188,11 @@ impl Calls {
                 !c.closed && c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name
             })
         });
+        let whole_first = n.is_none();
         let n = n.unwrap_or_else(|| self.new_call(event, None, None));
         self.identify(n, id.as_deref().unwrap_or_default());
         let call = &mut self.list[n];
+        call.whole_first |= whole_first;
         call.name = name.into_owned();
         call.index = event.get("index").and_then(Raw::i64);
         call.set_arguments(plain(event.get("arguments").or_else(|| event.get("arguments_text"))));
@@ -232,8 +246,12 @@ impl Calls {
             Some(id) => self.known(event, Some(&id)),
             None => index.and_then(|i| self.find(event, |c| c.index == Some(i))),
         }?;
-        if !self.list[n].is_over() {
-            self.list[n].state = State::Withdrawn;
+        let call = &mut self.list[n];
+        if std::mem::replace(&mut call.retracted, true) {
+            return None; // by its index and by its id
+        }
+        if !call.is_over() {
+            call.state = State::Withdrawn;
         }
         Some(n)
     }
@@ -272,6 +290,8 @@ impl Calls {
             cached: false,
             is_answer: false,
             closed: false,
+            whole_first: false,
+            retracted: false,
         });
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
