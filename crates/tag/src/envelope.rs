@@ -12,6 +12,8 @@ use event::Raw;
 
 /// The longest name, key or id that is waited for, in bytes.
 const LONGEST: usize = 512;
+/// How much of arguments is kept that come before a name, where nothing marks them as a call's.
+const KEPT: usize = 4096;
 const TOO_LONG: &str = "a word in its JSON is too long";
 
 /// Where in the JSON the next byte stands.
@@ -281,6 +283,9 @@ impl Envelope {
             Role::Id
         } else if key == "function" {
             Role::Function
+        } else if context.strict && !matches!(key, "type" | "index") {
+            // Data of another kind is told by its first key, so that it is not held back.
+            return Err("it has other members than a call");
         } else {
             Role::Other
         };
@@ -340,6 +345,10 @@ impl Envelope {
                 if self.role == Role::Arguments {
                     let piece = &text[from..end.unwrap_or(text.len())];
                     if self.string || !self.call.begun {
+                        let room = KEPT.saturating_sub(self.kept.len());
+                        if context.strict && !self.call.begun && piece.len() > room {
+                            return Err((from + floor(piece, room), "its name does not come"));
+                        }
                         self.kept.push_str(piece);
                     } else {
                         calls.arguments(piece);

@@ -218,7 +218,8 @@ impl Parser {
     /// It was no call, as was clear after `at` bytes: its text is given back, to be read again where nothing but markers and names
     /// was read.
     fn failed(&mut self, at: usize, why: &'static str, out: &mut dyn Outlet) -> String {
-        if std::mem::take(&mut self.open) {
+        let open = std::mem::take(&mut self.open);
+        if open {
             out.retract(self.begun - 1, "unparsed");
         }
         let candidate = self.candidates.pop();
@@ -227,7 +228,7 @@ impl Parser {
         self.mode = if reasoning { Mode::Reasoning } else { Mode::Text };
         let mut raw = std::mem::take(&mut self.raw);
         let shallow = candidate.as_ref().is_none_or(|c| c.run.is_shallow());
-        if candidate.is_some_and(|c| !shallow || c.run.is_marked(why)) {
+        if open || candidate.is_some_and(|c| c.run.is_marked(why)) {
             out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
         }
         if shallow || at == 0 {
