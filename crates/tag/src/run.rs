@@ -118,9 +118,9 @@ impl Run {
     /// Whether the text so far looks so much like a call that it is worth a word when it is none: its opening marker stands
     /// there, and it is not found in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
-        self.form.needs == Needs::Listed
-            && !first(self.form.call).is_empty()
-            && (why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0)))
+        let marked = self.section || !first(self.form.call).is_empty();
+        let past = self.section || why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0));
+        self.form.needs == Needs::Listed && marked && past
     }
 
     /// What this form may know of the tools.
