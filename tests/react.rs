@@ -250,19 +250,21 @@ fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
 /// SIGINT to the whole group, as Ctrl-C sends it, while text arrives.
 #[test]
 fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
-    let scratch = Scratch::new("interrupt");
-    let mut child =
-        scratch.bash(&format!("{ASK} {QUESTION} -- --speed real")).process_group(0).spawn().expect("bash runs");
-    let mut out = child.stdout.take().expect("a pipe");
-    wait_for(&mut out, "I'll");
-    kill("-INT", &format!("-{}", child.id()));
-    let mut rest = String::new();
-    out.read_to_string(&mut rest).expect("text");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
-    let log = scratch.read("log");
-    whole_lines(&log);
-    assert!(log.contains(r#""finish_reason":"cancelled""#), "{log}");
-    scratch.goes_on("after Ctrl-C");
+    for ask in [ASK, ASK_TAG] {
+        let scratch = Scratch::asking(ask, &format!("interrupt-{}", ask.len()));
+        let script = format!("{ask} {QUESTION} -- --speed real");
+        let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
+        let mut out = child.stdout.take().expect("a pipe");
+        wait_for(&mut out, "I'll");
+        kill("-INT", &format!("-{}", child.id()));
+        let mut rest = String::new();
+        out.read_to_string(&mut rest).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{rest}");
+        let log = scratch.read("log");
+        whole_lines(&log);
+        assert!(log.contains(r#""finish_reason":"cancelled""#), "{log}");
+        scratch.goes_on("after Ctrl-C");
+    }
 }
 
 /// Any stage killed in the middle of a turn: the loop stops with 2, the log holds whole lines, and the next run goes on from it.
