@@ -5,6 +5,8 @@
 //! character; and the same again with the dialect not named. `UPDATE=1 cargo test -p toolpipe-tag --test cases` rewrites what
 //! must come out; then review with `git diff`.
 
+#[path = "cases/bugs.rs"]
+mod bugs;
 #[path = "cases/file.rs"]
 mod file;
 #[path = "cases/generated.rs"]

@@ -74,7 +74,7 @@ impl Reader {
         let ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]);
         for (at, cut) in ends.map(|at| (at, true)).chain([(text.text.len(), text.finish == "length")]) {
             let part = &text.text[..at];
-            let found = self.parse(text, part, cut);
+            let found = self.parse(text, &[part], cut);
             if found.all != part {
                 wrong.push(format!("ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}", found.all));
                 break;
@@ -89,8 +89,8 @@ impl Reader {
         }
     }
 
-    /// The calls that are done when the text is broken off after this part of it.
-    pub fn parse(&mut self, text: &Text<'_>, part: &str, cut: bool) -> Found {
+    /// What a parser makes of these pieces of the text, and of its end after them.
+    pub fn parse(&mut self, text: &Text<'_>, pieces: &[&str], cut: bool) -> Found {
         let look = self
             .looks
             .entry(text.dialect.to_owned())
@@ -101,7 +101,7 @@ impl Reader {
         });
         let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);
         let mut found = Found::default();
-        parser.push(part, &mut found);
+        pieces.iter().for_each(|piece| parser.push(piece, &mut found));
         parser.finish(cut, &mut found);
         found
     }

@@ -1,0 +1,127 @@
+//! The bugs of other parsers that are about when something comes, not what: numbers as in `fixtures/dialects/bugs.cases`.
+
+use crate::outcome::Outcome;
+use event::{Collect, Scanner};
+use json::Tools;
+use serde_json::{Value, json};
+use std::rc::Rc;
+use toolpipe_tag::{Call, Dialect, Look, Options, Outlet, Parser, Piece, Streams};
+
+const TOOLS: &str = r#"[{"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}}]"#;
+
+/// How much has come out so far.
+#[derive(Default)]
+struct Sizes {
+    text: String,
+    /// The pieces of arguments: how long each is.
+    arguments: Vec<usize>,
+    done: usize,
+    retracted: usize,
+}
+
+impl Outlet for Sizes {
+    fn content(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.text.push_str(text);
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        self.arguments.extend(piece.arguments.map(str::len));
+        self.done += usize::from(piece.done);
+    }
+
+    fn retract(&mut self, _index: i64, _reason: &'static str) {
+        self.retracted += 1;
+    }
+
+    fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
+}
+
+fn parser(dialect: &str) -> Parser {
+    let tools = Rc::new(Tools::parse(TOOLS).expect("a list of tools"));
+    Parser::new(Rc::new(Look::new(dialect).expect("a dialect of the table")), Some(tools), Some(""))
+}
+
+/// A call whose argument is this long, and where its value begins and ends.
+fn long(dialect: &Dialect, length: usize) -> (String, usize, usize) {
+    let value = "ab c".repeat(length / 4);
+    let text = dialect.calls(&[Call { id: "", name: "search", arguments: &json!({ "query": value }).to_string() }]);
+    let from = text.find(&value).expect("the value stands in the text");
+    (text, from, from + value.len())
+}
+
+/// 3 and 25: arguments go on as they come, each byte of them once, whatever their length; so there is nothing to read again.
+#[test]
+fn bug_03_and_25_arguments_go_on_as_they_come() {
+    /// White space and quotes that may be a marker's beginning or end.
+    const HELD: usize = 64;
+    for dialect in Dialect::all().iter().filter(|d| !WHOLE.contains(&d.name)) {
+        let (text, from, to) = long(dialect, 4000);
+        let (mut parser, mut out) = (parser(dialect.name), Sizes::default());
+        parser.push(&text[..from], &mut out);
+        let mut at = from;
+        while at + 4 <= to {
+            parser.push(&text[at..at + 4], &mut out);
+            at += 4;
+            let said: usize = out.arguments.iter().sum();
+            assert!(said + HELD >= at - from, "{}: {said} of {} bytes", dialect.name, at - from);
+        }
+        parser.push(&text[at..], &mut out);
+        parser.finish(false, &mut out);
+        let said: usize = out.arguments.iter().sum();
+        assert!(out.done == 1 && out.retracted == 0 && said <= to - from + HELD, "{}: {said}", dialect.name);
+        assert!(out.arguments.iter().all(|piece| *piece <= HELD), "{}", dialect.name);
+    }
+}
+
+/// Dialects whose arguments are said at once, and why: nothing but the end of the value tells how it is to be read.
+const WHOLE: &[&str] = &[];
+
+/// 7 and 8: a stream that ends inside a call ends as it said, after the call was taken back.
+#[test]
+fn bug_07_and_08_the_end_of_the_stream_stays_as_it_was() {
+    for dialect in Dialect::all() {
+        let (text, from, _) = long(dialect, 64);
+        for end in ["length", "stop", "content_filter"] {
+            let start = json!({"type": "stream_start", "stream": "s", "v": 1, "tools_mode": "tag", "dialect": dialect.name,
+                "prefill": "", "tools": serde_json::from_str::<Value>(TOOLS).expect("JSON")});
+            let last = json!({"type": "stream_end", "stream": "s", "finish_reason": end}).to_string();
+            let delta = json!({"type": "content_delta", "stream": "s", "text": &text[..from + 9]}).to_string();
+            let lines = [start.to_string(), delta, last.clone()];
+            let mut scanner = Scanner::default();
+            let begin = || Streams::new(Options::default()).begin(&scanner.read(&lines[0]).expect("an event"));
+            let mut machine = std::iter::once_with(begin).next().expect("a machine");
+            let got = Collect::run(&mut machine, &lines);
+            assert_eq!(got.last(), Some(&last), "{}", dialect.name);
+            let outcome = Outcome::read(&got);
+            assert!(outcome.lasting(true).calls().is_empty(), "{}: {:?}", dialect.name, outcome.lines());
+            // Without its last event it is the same.
+            let mut machine =
+                Streams::new(Options::default()).begin(&Scanner::default().read(&lines[0]).expect("an event"));
+            assert_eq!(Outcome::read(&Collect::run(&mut machine, &lines[..2])).lasting(true), outcome.lasting(true));
+        }
+    }
+}
+
+/// 6, 10 and 26: what cannot open anything is out with the byte that tells, in every dialect.
+#[test]
+fn bug_26_nothing_is_held_that_opens_nothing() {
+    let call = [Call { id: "", name: "search", arguments: r#"{"query": "x"}"# }];
+    for dialect in Dialect::all() {
+        let written = dialect.calls(&call);
+        for name in [dialect.name, "auto"] {
+            let mut starts: Vec<String> = (1..4).map(|n| written.trim_start().chars().take(n).collect()).collect();
+            starts.extend(["<", "< ", "[", "{", "<|", "</", "``", "<abcdefghijklmnopqrstuvwxyz"].map(str::to_owned));
+            for start in starts {
+                let (mut parser, mut out) = (parser(name), Sizes::default());
+                let text = format!("Say {start}🛖");
+                parser.push(&text, &mut out);
+                assert_eq!(out.text, text, "{} as {name}", dialect.name);
+                assert!(parser.passes("and more"), "{} as {name}: {text}", dialect.name);
+            }
+        }
+    }
+}
