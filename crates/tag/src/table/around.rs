@@ -48,6 +48,9 @@ pub(super) static DEEPSEEK: Framing = Framing { dropped: DEEPSEEK_ENDS, ..BASE }
 pub(super) static DEEPSEEK_THINK: Framing =
     Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: DEEPSEEK_ENDS, ..BASE };
 
+/// DeepSeek since 3.1: its template opens the thinking, or closes it at once.
+pub(super) static DEEPSEEK_MAY_THINK: Framing = Framing { prefilled: Prefilled::Perhaps, ..DEEPSEEK_THINK };
+
 /// Cohere Command.
 pub(super) static COHERE: Framing = Framing {
     reasoning: &[("<|START_THINKING|>", "<|END_THINKING|>")],

@@ -149,7 +149,7 @@ pub(super) const DEEPSEEK_V32: Dialect = Dialect {
         call: DSML,
         ..ANYWHERE
     }],
-    framing: &around::DEEPSEEK_THINK,
+    framing: &around::DEEPSEEK_MAY_THINK,
     prompt: &prompts::DSML,
 };
 
@@ -166,7 +166,7 @@ pub(super) const DEEPSEEK_V4: Dialect = Dialect {
         call: DSML,
         ..ANYWHERE
     }],
-    framing: &around::DEEPSEEK_THINK,
+    framing: &around::DEEPSEEK_MAY_THINK,
     prompt: &prompts::DSML,
 };
 
@@ -184,7 +184,7 @@ pub(super) const DEEPSEEK_V41: Dialect = Dialect {
         ],
         ..ANYWHERE
     }],
-    framing: &around::DEEPSEEK_THINK,
+    framing: &around::DEEPSEEK_MAY_THINK,
     prompt: &prompts::DSML,
 };
 

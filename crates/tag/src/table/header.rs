@@ -56,7 +56,7 @@ pub(super) const DEEPSEEK_V31: Dialect = Dialect {
         ],
         ..ANYWHERE
     }],
-    framing: &around::DEEPSEEK_THINK,
+    framing: &around::DEEPSEEK_MAY_THINK,
     prompt: &prompts::DEEPSEEK,
 };
 
