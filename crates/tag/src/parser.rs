@@ -113,10 +113,10 @@ impl Parser {
                 (open, _) => open.is_some(),
             })
         });
-        let unknown = prefill.is_none() && look.prefilled != Prefilled::No;
+        let unknown = prefill.is_none();
         let mut parser = Parser {
             mode: if inside { Mode::Reasoning } else { Mode::Text },
-            head: unknown.then(String::new),
+            head: (unknown && look.prefilled != Prefilled::No).then(String::new),
             unknown,
             look,
             tools,

@@ -135,7 +135,7 @@ impl Parser {
             Target::Answer => {
                 if self.head.is_some() {
                     self.decide(true, out);
-                } else if !self.blank && self.unknown {
+                } else if self.unknown && (!self.blank || self.begun > 0) {
                     self.rehearsed(out);
                 }
                 self.unknown = false;

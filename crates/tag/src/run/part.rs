@@ -217,10 +217,10 @@ impl Run {
             None => (attributes, false),
         };
         let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("a tag without a name") };
-        let Some(name) = context.known(name.trim()) else { return fail(NO_TOOL) };
+        let after = open + end + tag.end.len();
+        let Some(name) = context.known(name.trim()) else { return Next::Step(Step::Fail(after, NO_TOOL)) };
         let id = start_tag::attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
-        let after = open + end + tag.end.len();
         if empty {
             calls.arguments("{}");
             self.whole(calls);
