@@ -59,13 +59,13 @@ fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
             prefill: prefill.as_deref(),
             finish: get("finish").unwrap_or("stop"),
         };
-        let (outcome, mut wrong) = reader.every(&text);
+        let (outcome, mut wrong) = reader.every(&text, true);
         if outcome.lines() != case.want && std::env::var_os("UPDATE").is_none_or(|v| v != "1") {
             wrong.push(format!("came: {:#?}\nnot: {:#?}", outcome.lines(), case.want));
         }
         if !get("auto").is_some_and(|auto| auto.starts_with("no ")) {
             text.dialect = "auto";
-            let (auto, more) = reader.every(&text);
+            let (auto, more) = reader.every(&text, true);
             wrong.extend(more.into_iter().map(|why| format!("auto: {why}")));
             let (auto, named) = (auto.lasting(false), outcome.lasting(false));
             if auto != named {

@@ -1,7 +1,7 @@
 //! What holds for every dialect of the table, in texts that the table's own writer writes: a new row is tested by being there.
 
 use crate::outcome::Outcome;
-use crate::reader::{Reader, Text};
+use crate::reader::{Found, Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Call, Dialect};
 
@@ -63,7 +63,7 @@ fn every(
                 continue;
             }
             let input = Text { dialect: read_as, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
-            let (outcome, mut why) = reader.every(&input);
+            let (outcome, mut why) = reader.every(&input, false);
             why.extend(law(dialect, &text, &outcome).err());
             if !why.is_empty() {
                 let why = why.join("\n");
@@ -239,7 +239,8 @@ fn a_call_inside_a_call_that_fails() {
             for name in [dialect.name, "auto"] {
                 let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
                 for pieces in [&[&text[..]][..], &letters] {
-                    let found = reader.parse(&input, pieces, false);
+                    let mut found = Found::default();
+                    reader.parse(&input, pieces, false, &mut found);
                     if found.calls.iter().any(|c| c.done && c.name == PING.name) || found.all != text {
                         wrong.push(format!("{} as {name}, {} pieces: {text}\n{found:?}", dialect.name, pieces.len()));
                     }
@@ -261,7 +262,8 @@ fn malformed() {
             let text = format!("{} sorry, I cannot do that", &whole[..at]);
             for name in [dialect.name, "auto"] {
                 let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
-                let found = reader.parse(&input, &[&text], false);
+                let mut found = Found::default();
+                reader.parse(&input, &[&text], false, &mut found);
                 let done: Vec<_> = found.calls.iter().filter(|c| c.done).collect();
                 let right = done.len() <= 1
                     && done
@@ -288,7 +290,9 @@ fn whole_only_when_closed() {
             let input = Text { dialect: name, text: &one, tools: Some(&tools), prefill: Some(""), finish: "length" };
             let ends = one.char_indices().map(|(at, _)| at).take_while(|at| *at <= same);
             for at in ends {
-                if reader.parse(&input, &[&one[..at]], true).calls.iter().any(|c| c.done) {
+                let mut found = Found::default();
+                reader.parse(&input, &[&one[..at]], true, &mut found);
+                if found.calls.iter().any(|c| c.done) {
                     wrong.push(format!("{} as {name}: {:?} is whole", dialect.name, &one[..at]));
                 }
             }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use std::fmt::{Display, Formatter, Result};
+use toolpipe_tag::{Outlet, Piece};
 
 /// One thing that came out. Pieces of a call stand where the first of them came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,29 +46,16 @@ impl Outcome {
                 "content_delta" => out.add(Item::Content(text("text").unwrap_or_default())),
                 "thinking" => out.add(Item::Reasoning(text("text").unwrap_or_default())),
                 "warning" => out.add(Item::Warning(text("code").unwrap_or_default())),
-                "tool_call_delta" => {
-                    let at = event["index"].as_i64().expect("an index");
-                    if !out.0.iter().any(|i| matches!(i, Item::Call { index, .. } if *index == at)) {
-                        let name = text("tool_name").expect("a name with the first piece");
-                        out.add(Item::Call {
-                            index: at,
-                            name,
-                            arguments: String::new(),
-                            id: None,
-                            done: false,
-                            retracted: None,
-                        });
-                    }
-                    let Some((arguments, id, done)) = out.call(at) else { continue };
-                    assert!(!*done, "a piece after the call was done: {line}");
-                    arguments.push_str(&text("arguments").unwrap_or_default());
-                    *id = id.take().or(text("tool_id"));
-                    *done = event["done"].as_bool().unwrap_or_default();
-                }
+                "tool_call_delta" => out.call(Piece {
+                    index: event["index"].as_i64().expect("an index"),
+                    id: event["tool_id"].as_str(),
+                    name: event["tool_name"].as_str(),
+                    arguments: event["arguments"].as_str(),
+                    done: event["done"].as_bool().unwrap_or_default(),
+                }),
                 "retract" => {
-                    let at = event["index"].as_i64();
-                    let call = out.0.iter_mut().find(|i| matches!(i, Item::Call { index, .. } if Some(*index) == at));
-                    let Some(Item::Call { retracted, .. }) = call else { panic!("a call to take back: {line}") };
+                    let at = event["index"].as_i64().expect("an index");
+                    let Some(Item::Call { retracted, .. }) = out.at(at) else { panic!("a call to take back: {line}") };
                     *retracted = text("reason");
                 }
                 _ => {}
@@ -76,11 +64,9 @@ impl Outcome {
         out
     }
 
-    fn call(&mut self, at: i64) -> Option<(&mut String, &mut Option<String>, &mut bool)> {
-        self.0.iter_mut().find_map(|item| match item {
-            Item::Call { index, arguments, id, done, .. } if *index == at => Some((arguments, id, done)),
-            _ => None,
-        })
+    /// The call of this index.
+    fn at(&mut self, at: i64) -> Option<&mut Item> {
+        self.0.iter_mut().find(|item| matches!(item, Item::Call { index, .. } if *index == at))
     }
 
     fn add(&mut self, item: Item) {
@@ -141,5 +127,39 @@ impl Outcome {
     /// The lines of a case file.
     pub fn lines(&self) -> Vec<String> {
         self.0.iter().map(Item::to_string).collect()
+    }
+}
+
+impl Outlet for Outcome {
+    fn content(&mut self, text: &str) {
+        self.add(Item::Content(text.to_owned()));
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.add(Item::Reasoning(text.to_owned()));
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        let index = piece.index;
+        if self.at(index).is_none() {
+            let name = piece.name.expect("a name with the first piece").to_owned();
+            let (arguments, id, done, retracted) = (String::new(), None, false, None);
+            self.add(Item::Call { index, name, arguments, id, done, retracted });
+        }
+        let Some(Item::Call { arguments, id, done, .. }) = self.at(index) else { return };
+        assert!(!*done, "a piece after the call was done: {piece:?}");
+        arguments.push_str(piece.arguments.unwrap_or_default());
+        *id = id.take().or(piece.id.map(str::to_owned));
+        *done = piece.done;
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        if let Some(Item::Call { retracted, .. }) = self.at(index) {
+            retracted.get_or_insert(reason.to_owned());
+        }
+    }
+
+    fn warning(&mut self, code: &'static str, _message: &str, _raw: &str) {
+        self.add(Item::Warning(code.to_owned()));
     }
 }

@@ -45,8 +45,9 @@ impl Reader {
     }
 
     /// Reads the text in all ways. Gives the outcome of the text that comes character by character, which shows the most, and
-    /// what does not agree: no cut may show, and a text that is broken off loses nothing and has no call that is not whole.
-    pub fn every(&mut self, text: &Text<'_>) -> (Outcome, Vec<String>) {
+    /// what does not agree: no cut may show, and a text that is broken off loses nothing and has no call that is not whole. The
+    /// whole text and its characters go through the machine of the command, and with `through_machine` all else does too.
+    pub fn every(&mut self, text: &Text<'_>, through_machine: bool) -> (Outcome, Vec<String>) {
         let mut wrong = Vec::new();
         let all: Vec<&str> = text.text.char_indices().map(|(at, c)| &text.text[at..at + c.len_utf8()]).collect();
         let start = start(text);
@@ -58,7 +59,15 @@ impl Reader {
         }
         let lasting = one_by_one.lasting(true);
         for (at, _) in text.text.char_indices() {
-            let cut = self.read(&start, &[&text.text[..at], &text.text[at..]], text.finish).lasting(true);
+            let pieces = [&text.text[..at], &text.text[at..]];
+            let cut = if at == 0 || through_machine {
+                self.read(&start, &pieces, text.finish)
+            } else {
+                let mut cut = Outcome::default();
+                self.parse(text, &pieces, text.finish != "stop", &mut cut);
+                cut
+            };
+            let cut = cut.lasting(true);
             if cut != lasting {
                 wrong.push(format!("cut at {at}: {:#?}\nbut one by one {:#?}", cut.lines(), lasting.lines()));
                 break;
@@ -74,7 +83,8 @@ impl Reader {
         let ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]);
         for (at, cut) in ends.map(|at| (at, true)).chain([(text.text.len(), text.finish == "length")]) {
             let part = &text.text[..at];
-            let found = self.parse(text, &[part], cut);
+            let mut found = Found::default();
+            self.parse(text, &[part], cut, &mut found);
             if found.all != part {
                 wrong.push(format!("ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}", found.all));
                 break;
@@ -90,7 +100,7 @@ impl Reader {
     }
 
     /// What a parser makes of these pieces of the text, and of its end after them.
-    pub fn parse(&mut self, text: &Text<'_>, pieces: &[&str], cut: bool) -> Found {
+    pub fn parse(&mut self, text: &Text<'_>, pieces: &[&str], cut: bool, out: &mut dyn Outlet) {
         let look = self
             .looks
             .entry(text.dialect.to_owned())
@@ -100,10 +110,8 @@ impl Reader {
             Rc::clone(self.tools.entry(tools.to_owned()).or_insert_with(new))
         });
         let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);
-        let mut found = Found::default();
-        pieces.iter().for_each(|piece| parser.push(piece, &mut found));
-        parser.finish(cut, &mut found);
-        found
+        pieces.iter().for_each(|piece| parser.push(piece, out));
+        parser.finish(cut, out);
     }
 }
 
