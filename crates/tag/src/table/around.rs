@@ -91,9 +91,10 @@ pub(super) static APRIEL: Framing = Framing {
 
 /// Hunyuan frames its answer too.
 pub(super) static HUNYUAN: Framing = Framing {
+    reasoning: &[("<think>", "</think>"), ("<think:opensource>", "</think:opensource>")],
     prefilled: Prefilled::Perhaps,
     call_ends_reasoning: true,
-    dropped: &["<answer>", "</answer>", "<|eos|>", "<|endoftext|>"],
+    dropped: &["<answer>", "</answer>", "<|eos|>", "<|endoftext|>", "<｜hy_eos｜>", "<｜hy_eos:opensource｜>"],
     ..BASE
 };
 

@@ -52,19 +52,22 @@ pub(super) const HUNYUAN_V3: Dialect = Dialect {
     name: "hunyuan-v3",
     aliases: &["hy-v3", "hunyuan3"],
     models: "HY V3",
-    forms: &[Form {
-        section: Some(Section { open: &["<tool_calls>"], close: &["</tool_calls>"], ..LINES }),
-        call: &[
-            Part::Mark(&["<tool_call>"]),
-            Part::Space(""),
-            Part::Name { until: &["<tool_sep>", "<arg_key>", "</tool_call>", "\n", "\r\n"], header: Header::Name },
-            Part::Maybe { marks: &["<tool_sep>"], write: true },
-            Part::Params(&params::ARG_KEYS_IN_LINES),
-            Part::Space("\n"),
-            Part::Mark(&["</tool_call>"]),
-        ],
-        ..ANYWHERE
-    }],
+    forms: &[
+        Form {
+            section: Some(Section { open: &["<tool_calls>"], close: &["</tool_calls>"], ..LINES }),
+            call: &[
+                Part::Mark(&["<tool_call>"]),
+                Part::Space(""),
+                Part::Name { until: &["<tool_sep>", "<arg_key>", "</tool_call>", "\n", "\r\n"], header: Header::Name },
+                Part::Maybe { marks: &["<tool_sep>"], write: true },
+                Part::Params(&params::ARG_KEYS_IN_LINES),
+                Part::Space("\n"),
+                Part::Mark(&["</tool_call>"]),
+            ],
+            ..ANYWHERE
+        },
+        SUFFIXED,
+    ],
     framing: &around::HUNYUAN,
     prompt: &prompts::HERMES,
 };
@@ -73,16 +76,19 @@ pub(super) const HUNYUAN_V4: Dialect = Dialect {
     name: "hunyuan-v4",
     aliases: &["hy-v4", "hunyuan4"],
     models: "HY V4",
-    forms: &[Form {
-        section: Some(Section {
-            open: &["<tool_calls>"],
-            close: &["</tool_calls>"],
-            optional: true,
-            inside: "",
-            between: "",
-        }),
-        ..ARG_KEYS
-    }],
+    forms: &[
+        Form {
+            section: Some(Section {
+                open: &["<tool_calls>"],
+                close: &["</tool_calls>"],
+                optional: true,
+                inside: "",
+                between: "",
+            }),
+            ..ARG_KEYS
+        },
+        SUFFIXED,
+    ],
     framing: &around::HUNYUAN,
     prompt: &prompts::HERMES,
 };
@@ -122,6 +128,24 @@ pub(super) const K2_HORIZON: Dialect = Dialect {
 
 const HORIZON_CALLS: Section =
     Section { open: &["<ifm|tool_calls>"], close: &["</ifm|tool_calls>"], optional: true, inside: "", between: "" };
+
+/// Both of HY's, as the tokenizers of its published models spell every tag.
+const SUFFIXED: Form = Form {
+    section: Some(Section { open: &["<tool_calls:opensource>"], close: &["</tool_calls:opensource>"], ..LINES }),
+    call: &[
+        Part::Mark(&["<tool_call:opensource>"]),
+        Part::Space(""),
+        Part::Name {
+            until: &["<tool_sep:opensource>", "<arg_key:opensource>", "</tool_call:opensource>", "\n", "\r\n"],
+            header: Header::Name,
+        },
+        Part::Maybe { marks: &["<tool_sep:opensource>"], write: true },
+        Part::Params(&params::ARG_KEYS_SUFFIXED),
+        Part::Space("\n"),
+        Part::Mark(&["</tool_call:opensource>"]),
+    ],
+    ..ANYWHERE
+};
 
 /// What the name in `<tool_call>NAME` ends with.
 const ARG_KEY: &[&str] = &["<arg_key>", "</tool_call>", "</iquest_tool_call>", "\n", "\r\n"];

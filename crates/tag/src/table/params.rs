@@ -130,6 +130,18 @@ pub(super) static ARG_KEYS_IN_LINES: ParamForm = ParamForm {
     ..LINES
 };
 
+/// The same with HY's suffix in each tag.
+pub(super) static ARG_KEYS_SUFFIXED: ParamForm = ParamForm {
+    style: Style::Pair {
+        key: ("<arg_key:opensource>", "</arg_key:opensource>"),
+        kind: None,
+        value: ("<arg_value:opensource>", "</arg_value:opensource>"),
+        gap: "\n",
+    },
+    call_closers: &["</tool_call:opensource>"],
+    ..LINES
+};
+
 /// The same with a type between the two.
 pub(super) static IFM: ParamForm = ParamForm {
     style: Style::Pair {
