@@ -136,6 +136,7 @@ pub(super) static KIMI_K3: Framing = Framing {
         "<|close|>message<|sep|>",
         "<|open|>response<|sep|>",
         "<|close|>response<|sep|>",
+        "<|end_of_msg|>",
     ],
     ..BASE
 };

@@ -202,7 +202,12 @@ pub(super) const KIMI_K3: Dialect = Dialect {
         }),
         call: &[
             Part::Tag(&StartTag { open: &["<|open|>call"], end: "<|sep|>", name: "tool", rest: " index=\"{n}\"" }),
+            Part::Space(""),
+            // Its encoder writes arguments that are no parameters so.
+            Part::Maybe { marks: &["<|open|>json type=\"object\"<|sep|>", "<|open|>json<|sep|>"], write: false },
             Part::Params(&params::XTML),
+            Part::Space(""),
+            Part::Maybe { marks: &["<|close|>json<|sep|>"], write: false },
             Part::Space(""),
             Part::Mark(&["<|close|>call<|sep|>"]),
         ],
