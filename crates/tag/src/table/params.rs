@@ -57,6 +57,7 @@ pub(super) static MINICPM: ParamForm = ParamForm {
     style: Style::Attribute { open: &["<param"], end: ">", close: &["</param>"], name: "name" },
     call_closers: &["</function>"],
     cdata: true,
+    entities: true,
     ..COMPACT
 };
 
