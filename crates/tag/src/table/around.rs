@@ -119,8 +119,8 @@ pub(super) static INKLING: Framing = Framing {
     ..BASE
 };
 
-/// GigaChat.
-pub(super) static GIGACHAT: Framing = Framing { dropped: &["</s>"], ..BASE };
+/// GigaChat, of which 3.5 may think.
+pub(super) static GIGACHAT: Framing = Framing { prefilled: Prefilled::Perhaps, dropped: &["</s>"], ..BASE };
 
 /// Phi.
 pub(super) static PHI: Framing = Framing { dropped: &["<|end|>", "<|endoftext|>"], ..BASE };

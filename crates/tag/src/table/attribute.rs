@@ -219,7 +219,12 @@ pub(super) const KIMI_K3: Dialect = Dialect {
 
 /// DeepSeek's own markup, as GigaChat 3.5 writes it.
 pub(super) const GCML: Form = Form {
-    section: Some(Section { open: &["<｜GCML｜tool_calls>"], close: &["</｜GCML｜tool_calls>"], ..LINES }),
+    section: Some(Section {
+        open: &["<｜GCML｜tool_calls>"],
+        // What ends the message may come with it.
+        close: &["</｜GCML｜tool_calls>", "</｜GCML｜tool_calls><|message_sep|>"],
+        ..LINES
+    }),
     call: &[
         Part::Tag(&StartTag { open: &["<｜GCML｜invoke"], end: ">", name: "name", rest: "" }),
         Part::Params(&params::GCML),
