@@ -245,9 +245,11 @@ impl Run {
     /// In a section before its first call.
     fn inside(&mut self, text: &str) -> Next {
         let at = space(text);
+        if let Some(failed) = self.gap(at, GAP) {
+            return failed;
+        }
         if at == text.len() {
-            self.waited += at;
-            return Next::Step(if self.waited > GAP { Step::Fail(at, GAPS) } else { Step::More(at) });
+            return Next::Step(Step::More(at));
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
@@ -261,9 +263,20 @@ impl Run {
         }
     }
 
+    /// Takes this much white space; the failure, at the byte that is one too many, where it goes on for longer than `most`.
+    fn gap(&mut self, at: usize, most: usize) -> Option<Next> {
+        let room = most.saturating_sub(self.waited);
+        self.waited += at;
+        (at > room).then_some(Next::Step(Step::Fail(room + 1, GAPS)))
+    }
+
     /// The markers that may follow when the call is whole already: each may be missing.
     fn tail(&mut self, n: usize, text: &str) -> Next {
         let at = space(text);
+        if at > GAP {
+            self.place = Place::Between;
+            return Next::On(0);
+        }
         let marks =
             self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
                 Part::Mark(marks) | Part::Maybe { marks, .. } => Some((n + k + 1, *marks)),
@@ -280,7 +293,7 @@ impl Run {
                 Found::No => {}
             }
         }
-        if perhaps && at <= GAP {
+        if perhaps {
             return Next::Step(Step::More(0));
         }
         self.place = Place::Between;

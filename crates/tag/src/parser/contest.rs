@@ -82,6 +82,10 @@ impl Parser {
                 self.candidates.iter_mut().for_each(|c| c.push(&self.raw, self.tools.as_deref(), false));
             }
             if let Some((at, why)) = self.all_failed() {
+                if alone {
+                    // What it said before would have been written in other pieces.
+                    self.write(out);
+                }
                 return back(self.failed(at, why, out), take);
             }
             if self.candidates.len() > 1 && !self.choose() {
@@ -205,6 +209,8 @@ impl Parser {
     /// The calls are over. Gives the text after them.
     fn over(&mut self, out: &mut dyn Outlet) -> String {
         let at = self.candidates.first().map_or(0, |c| c.at);
+        // A section without a call said nothing yet.
+        self.decide(false, out);
         out.left_out(&self.raw[..at]);
         let rest = self.raw.split_off(at);
         self.raw.clear();

@@ -1,6 +1,6 @@
 //! The parts of a call, one after the other.
 
-use super::{Engine, GAP, GAPS, LONGEST, Next, Place, Run, fail};
+use super::{Engine, GAP, LONGEST, Next, Place, Run, fail};
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, NO_TOOL, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
@@ -33,19 +33,19 @@ impl Run {
             },
             Part::Space(_) => {
                 let at = space(text);
-                self.waited += at;
-                if self.waited > LONGEST {
-                    return Next::Step(Step::Fail(at, GAPS));
+                match self.gap(at, LONGEST) {
+                    Some(failed) => failed,
+                    None if at == text.len() => Next::Step(Step::More(at)),
+                    None => self.on(n + 1, at),
                 }
-                if at == text.len() { Next::Step(Step::More(at)) } else { self.on(n + 1, at) }
             }
             Part::Count => {
                 let at = text.bytes().position(|c| !c.is_ascii_digit() && c != b' ').unwrap_or(text.len());
-                self.waited += at;
-                if self.waited > GAP {
-                    return fail("a number that is too long");
+                match self.gap(at, GAP) {
+                    Some(failed) => failed,
+                    None if at == text.len() => Next::Step(Step::More(at)),
+                    None => self.on(n + 1, at),
                 }
-                if at == text.len() { Next::Step(Step::More(at)) } else { self.on(n + 1, at) }
             }
             Part::Name { until, header } => self.name(n, until, *header, text, context, alone, calls),
             Part::Id { until } => self.id(n, until, text, calls),
@@ -138,15 +138,16 @@ impl Run {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > LONGEST {
-            return fail("a name that is too long");
+            return fail(NO_TOOL);
         }
         let word = text[..at].trim_matches(' ');
+        // The marker after it may have begun, so nothing can be added to the name.
+        let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
+        if ends && alone && header == Header::Name && !self.begun && self.has_no_id() {
+            let Some(name) = context.known(word) else { return fail(NO_TOOL) };
+            self.begin(name, None, calls);
+        }
         if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
-            // The marker after it has begun, so nothing can be added to the name.
-            if at < text.len() && alone && header == Header::Name && !self.begun && self.has_no_id() {
-                let Some(name) = context.known(word) else { return fail(NO_TOOL) };
-                self.begin(name, None, calls);
-            }
             let may = header == Header::Counted || context.may_become(word);
             return Next::Step(if may { Step::More(0) } else { Step::Fail(0, NO_TOOL) });
         }
@@ -234,9 +235,8 @@ impl Run {
     fn arguments(&mut self, n: usize, text: &str, calls: &mut Calls) -> Next {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
-            self.waited += at;
-            if self.waited > LONGEST {
-                return Next::Step(Step::Fail(at, GAPS));
+            if let Some(failed) = self.gap(at, LONGEST) {
+                return failed;
             }
             let Some(first) = text.as_bytes().get(at) else { return Next::Step(Step::More(at)) };
             if *first != b'{' {
@@ -251,7 +251,7 @@ impl Run {
                         self.place = Place::Part(n + 1);
                         Next::On(at)
                     }
-                    Found::Perhaps => Next::Step(Step::More(0)),
+                    Found::Perhaps => Next::Step(Step::More(at)),
                     Found::No => Next::Step(Step::Fail(at, "no JSON object")),
                 };
             }
