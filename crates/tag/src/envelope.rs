@@ -388,6 +388,10 @@ impl Envelope {
                 if !self.word.is_empty() {
                     // `null` is no arguments; any other word is for the judge of calls.
                     let word = std::mem::take(&mut self.word);
+                    if self.keys.shape == Shape::Single && self.nested == 0 && word != "null" {
+                        // The value ends the call here, so that nothing after it could take it back.
+                        return Err("arguments that are no object");
+                    }
                     self.kept.push_str(if word == "null" { "{}" } else { &word });
                 } else if self.string {
                     let text = Raw::parse(&self.kept).ok().and_then(|raw| raw.str()).map(|s| s.into_owned());
