@@ -194,6 +194,9 @@ impl Parser {
         if self.head.as_ref().is_some_and(String::is_empty) {
             (self.head, self.unknown) = (None, false);
         }
+        if matches!(self.mode, Mode::Reasoning | Mode::Body { reasoning: true }) {
+            self.mode = Mode::Text;
+        }
     }
 
     /// The text has ended; `cut` says that more should have come.

@@ -122,7 +122,9 @@ impl Parser {
             return 0;
         }
         let length = marker.text.len();
-        match targets[0] {
+        // What was said before it may have decided that this is reasoning, where it means nothing.
+        let Some(target) = targets.first() else { return 0 };
+        match *target {
             Target::Message => {
                 self.mode = Mode::Header(Box::new(Mode::Text));
                 return 0;
