@@ -50,6 +50,10 @@ impl Scanner {
         let mut value_before = false;
         // Our own lines begin with the type, so a prefix tells it without a look at a key.
         if let Some((known, end)) = prefix(b) {
+            if let Some(slot) = lone_text(b, end) {
+                self.slots.push(slot);
+                return Ok(Event { raw: line, kind: known, stream: None, choice: 0, t: None, slots: &self.slots });
+            }
             (kind, i, value_before) = (Some(known), end, true);
         } else {
             i = scan::space(b, 0);
@@ -118,6 +122,24 @@ fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
         return Some((Kind::ToolCallDelta, 25));
     }
     None
+}
+
+/// The text of a line that has nothing else after its type: `,"text":"…"}` at `at`, up to the end.
+#[inline]
+fn lone_text(b: &[u8], at: usize) -> Option<Slot> {
+    let key = at + 1;
+    if !b[at..].starts_with(b",\"text\":\"") {
+        return None;
+    }
+    let start = at + 8;
+    let (end, value_escaped) = scan::string(b, start).ok()?;
+    (b[end..] == *b"}").then(|| Slot {
+        key: (key as u32, (start - 1) as u32),
+        value: (start as u32, end as u32),
+        key_escaped: false,
+        value_escaped,
+        field: Field::Text,
+    })
 }
 
 /// The members that every event may have.

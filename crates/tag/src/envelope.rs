@@ -114,6 +114,26 @@ impl Envelope {
         self.at == At::After
     }
 
+    /// Takes a piece that is all inside the arguments of a call that has begun, if it is.
+    #[inline]
+    pub fn arguments(&mut self, text: &str, calls: &mut Calls) -> bool {
+        let streams = self.at == At::Inside
+            && self.role == Role::Arguments
+            && self.call.begun
+            && !self.string
+            && self.python.is_none();
+        if !streams {
+            return false;
+        }
+        let mut balance = self.balance;
+        if balance.push(text.as_bytes()).is_some() {
+            return false;
+        }
+        self.balance = balance;
+        calls.arguments(text);
+        true
+    }
+
     /// Takes the next piece.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let Some(mut python) = self.python.take() else { return self.json(text, context, calls) };

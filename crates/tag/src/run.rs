@@ -115,12 +115,12 @@ impl Run {
         !self.begun && !self.deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
-    /// Whether the text so far looks so much like a call that it is worth a word when it is none: its opening marker stands
-    /// there, and it is not found in ordinary text.
+    /// Whether the text so far looks so much like a call that it is worth a word when it is none: its tool is known, or its
+    /// opening marker stands there and is not found in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.section || !first(self.form.call).is_empty();
         let past = self.section || why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0));
-        self.form.needs == Needs::Listed && marked && past
+        self.begun || (self.form.needs == Needs::Listed && marked && past)
     }
 
     /// What this form may know of the tools.
@@ -143,6 +143,12 @@ impl Run {
     /// after it is whole.
     pub fn push(&mut self, text: &str, tools: Option<&Tools>, alone: bool, calls: &mut Calls) -> Step {
         let context = Run::context(self.form, tools);
+        // Arguments inside JSON are most of what calls are made of.
+        if let (Engine::Envelope(envelope), Place::Part(_)) = (&mut self.engine, self.place)
+            && envelope.arguments(text, calls)
+        {
+            return Step::More(text.len());
+        }
         let mut i = 0;
         loop {
             let rest = &text[i..];
