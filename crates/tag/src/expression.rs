@@ -14,6 +14,8 @@ pub(crate) struct ExpressionForm {
     pub notation: Notation,
     /// What stands before a name: `call:` (Gemma), of which all but the colon, or everything, may be missing.
     pub prefix: &'static str,
+    /// What stands after a name: `.call` (Llama's built-in tools). What lacks it is other code.
+    pub suffix: &'static str,
     /// The bracket that opens arguments. Which closes them is the notation's.
     pub open: char,
     /// Calls stand in `[…]`, with commas between them.
@@ -129,10 +131,10 @@ impl Expression {
             return self.no_name(at);
         }
         if end == rest.len() {
-            let may = name.is_none_or(|name| context.may_become(name));
+            let may = name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name)));
             return if may { Go::Stop(Step::More(at)) } else { self.no_name(at) };
         }
-        if !rest[end..].starts_with(self.form.open) {
+        if !rest[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
             return self.no_name(at);
         }
         let Some(name) = context.known(name.unwrap_or(word)) else { return self.no_name(at) };
@@ -148,10 +150,19 @@ impl Expression {
     /// A name without what may stand before it; `None` while it is no more than a part of that.
     fn bare<'t>(&self, word: &'t str) -> Option<&'t str> {
         let prefix = self.form.prefix;
-        match word.strip_prefix(prefix) {
-            Some(name) => Some(name),
-            None if prefix.starts_with(word) => None,
-            None => Some(word.strip_prefix(':').unwrap_or(word)),
+        let name = match word.strip_prefix(prefix) {
+            Some(name) => name,
+            None if prefix.starts_with(word) => return None,
+            None => word.strip_prefix(':').unwrap_or(word),
+        };
+        Some(name.strip_suffix(self.form.suffix).unwrap_or(name))
+    }
+
+    /// A name without the beginning of what may stand after it.
+    fn stem<'t>(&self, name: &'t str) -> &'t str {
+        match name.rfind('.') {
+            Some(dot) if self.form.suffix.starts_with(&name[dot..]) => &name[..dot],
+            _ => name,
         }
     }
 

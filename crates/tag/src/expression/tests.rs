@@ -6,14 +6,21 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 static PYTHONIC: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: true, separators: &[] };
-static LINES: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: false, separators: &['\n', ','] };
+    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[] };
+static LINES: ExpressionForm = ExpressionForm {
+    notation: Notation::Python,
+    prefix: "",
+    suffix: "",
+    open: '(',
+    list: false,
+    separators: &['\n', ','],
+};
 static ONE: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: false, separators: &[] };
+    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: false, separators: &[] };
 static GEMMA: ExpressionForm = ExpressionForm {
     notation: Notation::Gemma { quote: "<|\"|>" },
     prefix: "call:",
+    suffix: "",
     open: '{',
     list: false,
     separators: &[],
@@ -21,6 +28,7 @@ static GEMMA: ExpressionForm = ExpressionForm {
 static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
     notation: Notation::Gemma { quote: "<escape>" },
     prefix: "call:",
+    suffix: "",
     open: '{',
     list: false,
     separators: &[],

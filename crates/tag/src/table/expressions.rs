@@ -149,14 +149,38 @@ pub(super) const TOOL_CODE_FENCE: Form = Form {
 };
 
 static PYTHON_LIST: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: true, separators: &[','] };
+    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[','] };
 
-static PYTHON_LINES: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", open: '(', list: false, separators: &['\n', ';', ','] };
+static PYTHON_LINES: ExpressionForm = ExpressionForm {
+    notation: Notation::Python,
+    prefix: "",
+    suffix: "",
+    open: '(',
+    list: false,
+    separators: &['\n', ';', ','],
+};
+
+/// `<|python_tag|>brave_search.call(query="x")`: Llama's built-in tools.
+pub(super) const BUILT_IN: Form = Form {
+    call: &[
+        Part::Mark(&["<|python_tag|>"]),
+        Part::Space(""),
+        Part::Expression(&ExpressionForm {
+            notation: Notation::Python,
+            prefix: "",
+            suffix: ".call",
+            open: '(',
+            list: false,
+            separators: &[],
+        }),
+    ],
+    ..ANYWHERE
+};
 
 const GEMMA: ExpressionForm = ExpressionForm {
     notation: Notation::Gemma { quote: "<|\"|>" },
     prefix: "call:",
+    suffix: "",
     open: '{',
     list: false,
     separators: &[],

@@ -110,6 +110,7 @@ pub(super) const LLAMA3_JSON: Dialect = Dialect {
             ..ANYWHERE
         },
         super::header::FUNCTION_EQUALS,
+        super::expressions::BUILT_IN,
     ],
     framing: &around::LLAMA_THINK,
     prompt: &prompts::LLAMA,
