@@ -1,7 +1,7 @@
 //! Where in Markdown a text stands: what is quoted there is no call.
 //!
-//! Fenced code, inline code up to the end of its line, block quotes, and what follows a quotation mark at once.
-//! After CommonMark 0.31, sections 4.5, 5.1 and 6.1, as far as it can be told without looking ahead.
+//! Fenced code, also in fenced code, inline code up to the end of its line, block quotes, and what follows a quotation mark at
+//! once. After CommonMark 0.31, sections 4.5, 5.1 and 6.1, as far as it can be told without looking ahead.
 
 use memchr::memrchr;
 
@@ -10,6 +10,12 @@ use memchr::memrchr;
 pub(crate) struct Quote {
     /// The character and the length of the open fence.
     fence: Option<(u8, usize)>,
+    /// It was opened on this line.
+    opened: bool,
+    /// The fence that was closed by the last run, if a word right behind the run may say that it opens another one inside.
+    closed: Option<(u8, usize)>,
+    /// How many fences are open, one inside the other, as models write them though CommonMark has no such thing.
+    deep: usize,
     /// The length of the run of backticks that opened inline code; 0 outside.
     code: usize,
     /// A run of backticks or tildes that has not ended yet.
@@ -24,7 +30,17 @@ pub(crate) struct Quote {
 
 impl Default for Quote {
     fn default() -> Self {
-        Quote { fence: None, code: 0, run: (0, 0), line_start: true, block: false, mark: false }
+        Quote {
+            fence: None,
+            opened: false,
+            closed: None,
+            deep: 0,
+            code: 0,
+            run: (0, 0),
+            line_start: true,
+            block: false,
+            mark: false,
+        }
     }
 }
 
@@ -41,9 +57,15 @@ impl Quote {
         if self.run.1 > 0 {
             self.settle();
         }
+        if let Some(fence) = self.closed.take()
+            && b[0].is_ascii_alphanumeric()
+        {
+            // "```xml" closes nothing: it is a fence inside the other.
+            (self.fence, self.deep) = (Some(fence), self.deep + 2);
+        }
         let line = match newline(b) {
             Some(at) => {
-                (self.line_start, self.block, self.code) = (true, false, 0);
+                (self.line_start, self.block, self.code, self.opened) = (true, false, 0, false);
                 &b[at + 1..]
             }
             None => b,
@@ -78,10 +100,19 @@ impl Quote {
         }
         let fence = self.line_start && length >= 3;
         self.line_start = false;
+        self.closed = None;
         match self.fence {
-            Some((open, least)) if fence && open == c && length >= least => self.fence = None,
+            Some(open) if fence && open.0 == c && length >= open.1 => {
+                self.deep = self.deep.saturating_sub(1);
+                (self.fence, self.closed) = (Some(open).filter(|_| self.deep > 0), Some(open));
+            }
+            // Backticks behind a fence of backticks, on its own line: it was inline code.
+            Some((b'`', least)) if self.opened && c == b'`' => {
+                (self.fence, self.opened) = (None, false);
+                self.code = if length == least { 0 } else { least };
+            }
             Some(_) => {}
-            None if fence => self.fence = Some((c, length)),
+            None if fence => (self.fence, self.opened, self.deep) = (Some((c, length)), true, 1),
             None if c == b'~' => {}
             None if self.code == 0 => self.code = length,
             None if self.code == length => self.code = 0,
@@ -132,6 +163,14 @@ mod tests {
             ("see `x\n", false),
             ("``a`b", true),
             ("```\ncode\n", true),
+            ("```x``` is code\n", false),
+            ("```x``` `y", true),
+            ("```md\n```xml\n", true),
+            ("```md\n```xml\n```\n", true),
+            ("```md\n```xml\n```\n```\n", false),
+            ("```md\n```xml\n```\n~~~\n```\n", false),
+            ("````md\n```xml\n````\n", false),
+            ("```md\n``` and\n", false),
             ("```xml\ncode\n```\n", false),
             ("  ~~~\ncode\n```\n", true),
             ("a ```b``` ", false),
