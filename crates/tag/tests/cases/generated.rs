@@ -128,6 +128,31 @@ fn text_after() {
     every("text after", true, text, |_, _, found| gives(found, &[HUT], "That was it ☕, a < b."));
 }
 
+#[test]
+fn text_between() {
+    let text = |d: &Dialect| Some(format!("{}\nAnd now 東京:\n{}", d.calls(&[HUT]), d.calls(&[PING])));
+    // What stands between is before the second call.
+    every("text before", true, text, |_, _, found| gives(found, &[HUT, PING], "And now 東京:"));
+}
+
+/// Whether a prompt that is not known opened reasoning is guessed; what is a call is not.
+#[test]
+fn a_prompt_that_is_not_known() {
+    let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
+    for dialect in Dialect::all().iter().filter(|d| !excepted("text before", d.name)) {
+        let text = format!("Let me look for 京都.\n{}", dialect.calls(&[HUT]));
+        for name in [dialect.name, "auto"] {
+            let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: None, finish: "stop" };
+            let (outcome, mut why) = reader.every(&input, false);
+            if outcome.calls().len() != 1 || outcome.text(false).trim() != "Let me look for 京都." {
+                why.push(format!("{:?}", outcome.lines()));
+            }
+            wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
 /// The pieces of a text that look like markers.
 fn marks(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
