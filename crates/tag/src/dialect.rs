@@ -172,6 +172,8 @@ pub(crate) enum Shape {
 pub(crate) struct FreeText {
     /// What ends it; the text's end does too, unless the text was cut.
     pub until: &'static [&'static str],
+    /// What stands in the text for tags that it must not hold, and those tags.
+    pub escapes: &'static [(&'static str, &'static str)],
 }
 
 /// What stands around calls and answers.

@@ -3,7 +3,8 @@
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::FreeText;
-use crate::mark::{Found, find, space};
+use crate::mark::{Found, find};
+use std::borrow::Cow;
 
 /// The engine; see the module.
 #[derive(Debug)]
@@ -68,8 +69,8 @@ impl Free {
     }
 
     fn say(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
-        let text = self.text.trim_end();
-        let text = &text[space(text)..];
+        let text = self.form.plain(self.text.trim_end().trim_ascii_start());
+        let text = text.as_ref();
         let mut out = Vec::with_capacity(text.len() + 16);
         let parameters = context.tools.map(|tools| tools.parameters(tool));
         match parameters.filter(json::Typed::is_known) {
@@ -102,5 +103,25 @@ impl Free {
         calls.arguments(std::str::from_utf8(&out).unwrap_or_default());
         calls.arguments("}");
         Ok(())
+    }
+}
+
+impl FreeText {
+    /// What the text means: its escapes replaced, each once.
+    fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut out = String::new();
+        let mut rest = text;
+        let escape = |at: &str| self.escapes.iter().find(|(escaped, _)| at.starts_with(escaped));
+        while let Some((at, (escaped, meant))) =
+            rest.match_indices('[').find_map(|(n, _)| Some((n, escape(&rest[n..])?)))
+        {
+            out.extend([&rest[..at], meant]);
+            rest = &rest[at + escaped.len()..];
+        }
+        if rest.len() == text.len() {
+            return Cow::Borrowed(text);
+        }
+        out.push_str(rest);
+        Cow::Owned(out)
     }
 }

@@ -57,7 +57,7 @@ pub(super) const LANGCHAIN_XML: Dialect = Dialect {
             Part::Mark(&["</tool>"]),
             Part::Space(""),
             Part::Mark(&["<tool_input>"]),
-            Part::Free(&FreeText { until: &["</tool_input>"] }),
+            Part::Free(&FreeText { until: &["</tool_input>"], escapes: LANGCHAIN_ESCAPES }),
             Part::Maybe { marks: &["</tool_input>"], write: true },
         ],
         ..ANYWHERE
@@ -85,6 +85,7 @@ pub(super) const REACT: Dialect = Dialect {
                 Part::Space(" "),
                 Part::Free(&FreeText {
                     until: &["\nObservation", "\nAction", "\nThought", "\nFinal Answer", "\nQuestion:"],
+                    escapes: &[],
                 }),
             ],
             scope: Scope::Line,
@@ -119,6 +120,16 @@ pub(super) const JSON_FENCE: Form = Form {
     ..FENCE
 };
 
+/// The tags that LangChain's agent spells with other brackets in what it gives back to the model, so that the model does too.
+const LANGCHAIN_ESCAPES: &[(&str, &str)] = &[
+    ("[[tool]]", "<tool>"),
+    ("[[/tool]]", "</tool>"),
+    ("[[tool_input]]", "<tool_input>"),
+    ("[[/tool_input]]", "</tool_input>"),
+    ("[[observation]]", "<observation>"),
+    ("[[/observation]]", "</observation>"),
+];
+
 /// What fences have in common.
 const FENCE: Form = Form { scope: Scope::Line, needs: Needs::Known, ..ANYWHERE };
 
@@ -134,7 +145,7 @@ const QWEN_AGENT_LINES: Form = Form {
         Part::Space(""),
         Part::Mark(&[":"]),
         Part::Space(" "),
-        Part::Free(&FreeText { until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"] }),
+        Part::Free(&FreeText { until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"], escapes: &[] }),
         Part::Space(""),
         Part::Maybe { marks: &["✿RESULT✿"], write: false },
         Part::Maybe { marks: &[":"], write: false },
