@@ -88,6 +88,12 @@ const WHOLE: [&str; 3] =
 /// llama.cpp makes a parser from the template for requests with tools. It says the same when it is their schema that it cannot read.
 const NO_PARSER: &str = "unable to generate parser for this template";
 
+/// What stands before a name that is not refused itself: something about it is, or something beside it.
+const OTHERS: [&str; 4] = ["parallel", "strict", " with", " using"];
+
+/// Words after which a refusal speaks of something else than what it began with, or of it under a condition only.
+const TURNS: [&str; 8] = [" when ", " with ", " while ", " using ", " if ", " must ", ". ", "; "];
+
 /// The most bytes between a refusal and the name behind it, and between a name and the refusal behind it.
 const BETWEEN: (usize, usize) = (40, 24);
 
@@ -105,7 +111,8 @@ fn stands_alone(before: &str, after: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     let mut next = after.chars();
     !before.ends_with(|c: char| part(c) || c == '-')
-        && !before.trim_end().ends_with("parallel")
+        && !OTHERS.iter().any(|other| before.trim_end().ends_with(other))
+        && !before.trim_end().ends_with(|c: char| c.is_ascii_digit())
         && match next.next() {
             // A place in the list, or a member of a tool.
             Some('[' | '-') => false,
@@ -121,7 +128,7 @@ fn refused_before(before: &str) -> bool {
     let last = WORDS.iter().filter_map(|word| Some(before.rfind(word)? + word.len())).max();
     last.is_some_and(|end| {
         let between = &before[end..];
-        between.len() <= BETWEEN.0 && !between.contains("choice") && !between.contains(". ")
+        between.len() <= BETWEEN.0 && !between.contains("choice") && !TURNS.iter().any(|turn| between.contains(turn))
     })
 }
 
@@ -130,7 +137,11 @@ fn refused_after(after: &str) -> bool {
     let first = WORDS.iter().filter_map(|word| after.find(word)).min();
     first.is_some_and(|start| {
         let between = &after[..start];
-        start <= BETWEEN.1 && !["choice", "mode", ". "].iter().any(|other| between.contains(other))
+        start <= BETWEEN.1
+            && !["choice", "mode"].iter().any(|other| between.contains(other))
+            && !TURNS.iter().any(|turn| between.contains(turn))
+            // What passes is asked again later, and not remembered.
+            && !["right now", "at the moment", "temporarily"].iter().any(|soon| after.contains(soon))
     })
 }
 
@@ -312,6 +323,15 @@ mod tests {
             ),
             (400, r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model."}}"#),
             (400, r#"{"error":{"message":"The model `x` does not support images. Remove them, and use tools."}}"#),
+            (400, r#"{"error":{"message":"This model does not support more than 128 tools"}}"#),
+            (400, r#"{"error":{"message":"'temperature' is not supported when using tools"}}"#),
+            (400, r#"{"error":{"message":"System messages are not supported when tools are given"}}"#),
+            (400, r#"{"error":{"message":"stream_options is not supported with tools"}}"#),
+            (400, r#"{"error":{"message":"Structured outputs with tools are not supported"}}"#),
+            (400, r#"{"error":{"message":"tools with images are not supported"}}"#),
+            (400, r#"{"error":{"message":"strict tools are not supported"}}"#),
+            (400, r#"{"error":{"message":"'tools' must be an array; unsupported type null"}}"#),
+            (400, r#"{"error":{"message":"tools are not available right now, retry later"}}"#),
             (404, r#"{"error":{"message":"model 'tools' not found"}}"#),
             (401, r#"{"error":"does not support tools"}"#),
             (429, r#"{"error":"does not support tools"}"#),
