@@ -57,7 +57,8 @@ impl File {
         assert!(!matches!(place, In::Text), "{}: the last case has no =>", path.display());
         for case in &mut file.cases {
             let raw = case.raw.join("\n");
-            case.text = if value(&case.head, "escapes").is_some() { unescape(&raw) } else { raw };
+            let escapes = value(&case.head, "escapes").or(value(&file.head, "escapes"));
+            case.text = if escapes == Some("yes") { unescape(&raw) } else { raw };
         }
         file
     }
