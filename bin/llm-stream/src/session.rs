@@ -15,6 +15,7 @@ use event::payload::Warning;
 use std::time::{Duration, SystemTime};
 use stdio::Failure;
 use tokio::time::Instant;
+use upstream::tape::redact::Redactor;
 use upstream::tape::{Exchange, Head, Miss};
 use upstream::{End, Request, Stream, refuses_tools};
 
@@ -76,6 +77,8 @@ impl Session<'_> {
                 Attempt::Trouble(trouble) => trouble,
             };
             if let (Some(_), Told::Native, Some(said)) = (&self.auto, way.told, trouble.refuses_tools()) {
+                // It is written down, and a server may repeat the key that it was sent.
+                let said = Redactor::new(self.turn.secrets()).text(&said);
                 let message = format!("{said}; the same is asked again with the tools in the prompt");
                 self.out.event(&Warning {
                     source: "llm-stream",

@@ -328,3 +328,21 @@ fn a_refusal_on_a_tape_plays_as_it_was_and_nobody_is_asked() {
     let played = on_tape("replay", "http://127.0.0.1:1");
     assert_eq!((played.status, &played.stdout), (0, &live.stdout), "{played:?}");
 }
+
+#[test]
+fn a_key_that_the_refusal_repeats_is_neither_written_nor_remembered() {
+    const KEY: &str = "sk-hut-0123456789abcdef";
+    let home = Home::new("key");
+    let refusal = format!("{{\"error\":{{\"message\":\"tools are not supported for {KEY}\"}}}}");
+    let mut scripts = nothing(4);
+    scripts.extend([answer("400 Bad Request", JSON, &refusal), says("hi")]);
+    let server = Server::new(scripts);
+    let mut command = home.asking(&server.url, &["--tools"]);
+    command.arg(home.0.join("tools.json")).arg("hi").env("OPENAI_API_KEY", KEY);
+    let ran = run(command);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.stdout.contains("tools_refused") && !ran.stdout.contains(KEY), "{}", ran.stdout);
+    let [file] = &home.known()[..] else { panic!("one file in the cache: {:?}", home.known()) };
+    let kept = std::fs::read_to_string(file).unwrap();
+    assert!(kept.contains("tools are not supported") && !kept.contains(KEY), "{kept}");
+}
