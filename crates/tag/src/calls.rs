@@ -19,6 +19,9 @@ pub(crate) enum Step {
 /// Why a name does not count.
 pub(crate) const NO_TOOL: &str = "no tool has this name";
 
+/// Why a message is no call's: nothing to warn of.
+pub(crate) const NO_CALL: &str = "the message holds no call";
+
 /// What every engine may know of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {

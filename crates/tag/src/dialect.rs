@@ -101,6 +101,9 @@ pub(crate) enum Part {
     Count,
     /// The tool's name, up to one of these markers (which the next part reads), without the white space round it.
     Name { until: &'static [&'static str], header: Header },
+    /// A word that says who writes, up to one of these markers (which the next part reads); it may be missing. Nothing is
+    /// written, and the word means nothing: the call says its name itself.
+    Author { until: &'static [&'static str] },
     /// The call's id, likewise.
     Id { until: &'static [&'static str] },
     /// A start tag whose attributes name the tool.

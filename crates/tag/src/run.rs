@@ -6,7 +6,7 @@
 mod part;
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, NO_TOOL, Step};
+use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Step};
 use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -120,7 +120,7 @@ impl Run {
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.section || !first(self.form.call).is_empty();
         let past = self.section || why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0));
-        self.begun || (self.form.needs == Needs::Listed && marked && past)
+        self.begun || (self.form.needs == Needs::Listed && marked && past && why != NO_CALL)
     }
 
     /// What this form may know of the tools.

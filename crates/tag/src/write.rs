@@ -76,7 +76,7 @@ impl Part {
             Part::Mark(marks) | Part::Maybe { marks, write: true } => {
                 marks.first().copied().unwrap_or_default().to_owned()
             }
-            Part::Maybe { write: false, .. } | Part::Count => String::new(),
+            Part::Maybe { write: false, .. } | Part::Count | Part::Author { .. } => String::new(),
             Part::Space(space) => (*space).to_owned(),
             Part::Name { header, .. } => header.write(call, n),
             Part::Id { .. } => call.id.to_owned(),

@@ -48,17 +48,15 @@ impl Parser {
                 self.tried = Tried::default();
             }
             let rest = &text[at..];
-            if !self.tried.marked {
-                match self.target(rest) {
-                    Begun::No => {}
-                    Begun::Wait => {
-                        self.refused = self.tried;
-                        return self.leave(Begun::Wait, text, at, out);
-                    }
-                    Begun::Yes => {
-                        self.say(&text[..at], out);
-                        return Flow::Took(at + self.begin_marked(rest, out));
-                    }
+            match self.target(rest) {
+                Begun::No => {}
+                Begun::Wait => {
+                    self.refused = self.tried;
+                    return self.leave(Begun::Wait, text, at, out);
+                }
+                Begun::Yes => {
+                    self.say(&text[..at], out);
+                    return Flow::Took(at + self.begin_marked(rest, out));
                 }
             }
             let width = rest.chars().next().map_or(1, char::len_utf8);
@@ -92,11 +90,14 @@ impl Parser {
     /// Whether a marker's meaning counts at this place.
     fn counts(&mut self, target: Target) -> bool {
         match target {
+            // What begins no call here may still be left out: Inkling's calls begin like its other messages.
+            Target::Dropped => !self.quote.is_quoted(),
+            _ if self.tried.marked => false,
             Target::Form(form) => self.may_begin(form),
             Target::Reasoning => self.blank,
             Target::DroppedFirst => self.blank || self.framed,
             Target::Answer => self.blank || self.head.is_some() || (self.unknown && !self.quote.is_quoted()),
-            Target::Dropped | Target::Message => !self.quote.is_quoted(),
+            Target::Message => !self.quote.is_quoted(),
         }
     }
 

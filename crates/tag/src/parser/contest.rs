@@ -1,7 +1,7 @@
 //! A call, read by each form that it may be until one is left, or until what they have in common is enough.
 
 use super::{Flow, Mode, Parser, STEP, Tried, floor};
-use crate::calls::{Calls, Op, Step};
+use crate::calls::{Calls, NO_CALL, Op, Step};
 use crate::dialect::Form;
 use crate::outlet::{Outlet, Piece};
 use crate::run::Run;
@@ -124,7 +124,9 @@ impl Parser {
 
     /// Keeps the candidate that has read most.
     fn keep_farthest(&mut self) {
-        let farthest = self.candidates.iter().enumerate().max_by_key(|(n, c)| (c.at, std::cmp::Reverse(*n)));
+        // Of two that came as far, the one that knows why there need not be a call.
+        let quiet = |c: &Candidate| matches!(c.step, Step::Fail(_, NO_CALL));
+        let farthest = self.candidates.iter().enumerate().max_by_key(|(n, c)| (c.at, quiet(c), std::cmp::Reverse(*n)));
         if let Some((n, _)) = farthest {
             self.candidates.swap(0, n);
             self.candidates.truncate(1);

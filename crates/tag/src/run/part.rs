@@ -2,7 +2,7 @@
 
 use super::{Engine, GAP, LONGEST, Next, Place, Run, fail};
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, NO_TOOL, Op, Step};
+use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -48,6 +48,19 @@ impl Run {
                 }
             }
             Part::Name { until, header } => self.name(n, until, *header, text, context, alone, calls),
+            Part::Author { until } => {
+                let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')));
+                let word = &text[..at.unwrap_or(text.len())];
+                // Where no marker stands before it, only the name of a tool can be told from prose.
+                let may =
+                    !context.strict || if at.is_none() { context.may_become(word) } else { context.accepts(word) };
+                match at.map(|at| self.find(until, &text[at..])) {
+                    _ if !may || word.len() > LONGEST => fail(NO_CALL),
+                    None | Some(Found::Perhaps) => Next::Step(Step::More(0)),
+                    Some(Found::No) => fail(NO_CALL),
+                    Some(Found::Here(_)) => self.on(n + 1, word.len()),
+                }
+            }
             Part::Id { until } => self.id(n, until, text, calls),
             Part::Tag(tag) => self.tag(n, tag, text, context, calls),
             Part::Arguments => self.arguments(n, text, calls),

@@ -115,7 +115,15 @@ pub(super) static INTERN: Framing = Framing { prefilled: Prefilled::Perhaps, dro
 /// Inkling writes typed blocks.
 pub(super) static INKLING: Framing = Framing {
     reasoning: &[("<|content_thinking|>", "<|end_message|>"), ("<think>", "</think>")],
-    dropped: &["<|message_model|>", "<|content_text|>", "<|end_message|>", "<|content_model_end_sampling|>"],
+    // What is no JSON has no name either: it is text.
+    dropped: &[
+        "<|message_model|>",
+        "<|content_text|>",
+        "<|content_invoke_tool_text|>",
+        "<|content_tool_error|>",
+        "<|end_message|>",
+        "<|content_model_end_sampling|>",
+    ],
     ..BASE
 };
 

@@ -1,7 +1,7 @@
 //! Calls that are JSON with the name inside, between markers.
 
 use super::{ANYWHERE, MESSAGE, around, keys, prompts};
-use crate::dialect::{Dialect, Form, Needs, Part, Scope};
+use crate::dialect::{Dialect, Form, FreeText, Header, Needs, Part, Scope};
 
 pub(super) const HERMES: Dialect = Dialect {
     name: "hermes",
@@ -120,17 +120,58 @@ pub(super) const INKLING: Dialect = Dialect {
     name: "inkling",
     aliases: &["tml-inkling"],
     models: "Inkling",
-    forms: &[Form {
-        call: &[
-            Part::Mark(&["<|message_model|><|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"]),
-            Part::Space(""),
-            Part::Calls(&keys::ARGS),
-            Part::Space(""),
-            Part::Maybe { marks: &["<|end_message|>"], write: true },
-        ],
-        between: "",
-        ..ANYWHERE
-    }],
+    forms: &[
+        Form {
+            call: &[
+                Part::Mark(&["<|message_model|><|content_invoke_tool_json|>", "<|content_invoke_tool_json|>"]),
+                Part::Space(""),
+                Part::Calls(&keys::ARGS),
+                Part::Space(""),
+                Part::Maybe { marks: &["<|end_message|>"], write: true },
+            ],
+            between: "",
+            ..ANYWHERE
+        },
+        // The header may name an author, mostly the tool.
+        Form {
+            call: &[
+                Part::Mark(&["<|message_model|>"]),
+                Part::Author { until: &["<|content_invoke_tool_json|>"] },
+                Part::Mark(&["<|content_invoke_tool_json|>"]),
+                Part::Space(""),
+                Part::Calls(&keys::ARGS),
+                Part::Space(""),
+                Part::Maybe { marks: &["<|end_message|>"], write: true },
+            ],
+            between: "",
+            ..ANYWHERE
+        },
+        // What is no JSON has its name there.
+        Form {
+            call: &[
+                Part::Mark(&["<|message_model|>"]),
+                Part::Name { until: &["<|content_invoke_tool_text|>"], header: Header::Name },
+                Part::Mark(&["<|content_invoke_tool_text|>"]),
+                Part::Free(&FreeText { until: &["<|end_message|>"], escapes: &[] }),
+                Part::Maybe { marks: &["<|end_message|>"], write: true },
+            ],
+            between: "",
+            ..ANYWHERE
+        },
+        // The same as the second, where the header's marker stood in the prompt.
+        Form {
+            call: &[
+                Part::Author { until: &["<|content_invoke_tool_json|>"] },
+                Part::Mark(&["<|content_invoke_tool_json|>"]),
+                Part::Space(""),
+                Part::Calls(&keys::ARGS),
+                Part::Space(""),
+                Part::Maybe { marks: &["<|end_message|>"], write: true },
+            ],
+            between: "",
+            ..MESSAGE
+        },
+    ],
     framing: &around::INKLING,
     prompt: &prompts::ARRAY,
 };
