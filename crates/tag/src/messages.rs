@@ -12,6 +12,8 @@ use crate::parser::{Flow, Mode, Parser, Tried};
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
+/// White space between two messages, or before the body of one to a tool, is waited through for this many bytes.
+const GAP: usize = 256;
 const MESSAGE: &str = "<|message|>";
 const START: &[&str] = &["<|start|>"];
 /// What ends a body, where nothing or another header follows.
@@ -53,6 +55,11 @@ impl Parser {
         match recipient(header) {
             Recipient::Reader => self.mode = Mode::Body { reasoning: false },
             Recipient::Nobody => self.mode = Mode::Body { reasoning: true },
+            Recipient::Tool(..) if !is_assistants(header) => {
+                let message = "this message is not the assistant's own, so it is left as text";
+                out.warning("tag_unparsed", message, header);
+                self.mode = Mode::Body { reasoning: false };
+            }
             Recipient::Tool(name, named) => {
                 let known = self.tools.as_ref().is_none_or(|tools| tools.knows(&name));
                 if !known {
@@ -93,6 +100,7 @@ impl Parser {
                     return Flow::Took(at);
                 }
                 let (length, found) = match find(ENDS, rest) {
+                    Found::Here(length) if space(&rest[length..]) > GAP => (0, Found::No),
                     Found::Here(length) => (length, find(START, rest[length..].trim_ascii_start())),
                     found => (0, found),
                 };
@@ -130,6 +138,10 @@ impl Parser {
     /// The first byte of a message to a tool tells how its call is written.
     pub(crate) fn tool_body(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
         let at = space(text);
+        if at > GAP {
+            self.mode = Mode::Body { reasoning: false };
+            return Flow::Took(0);
+        }
         let Some(first) = text.as_bytes().get(at) else { return Flow::Wait(0) };
         let Mode::ToolBody { name } = std::mem::replace(&mut self.mode, Mode::Text) else { return Flow::Took(0) };
         if *first == b'{' {
@@ -179,6 +191,14 @@ fn is_header(text: &str) -> bool {
     true
 }
 
+/// Whether the role of this header is the assistant's, or not said: a model may go on and write the user's message too.
+fn is_assistants(header: &str) -> bool {
+    let Some(at) = header.rfind(START[0]) else { return true };
+    let role = header[at + START[0].len()..].trim_start();
+    let role = &role[..role.find([' ', '<']).unwrap_or(role.len())];
+    matches!(role, "" | "assistant") || role.starts_with("to=")
+}
+
 /// Whom the message of this header is for.
 fn recipient(header: &str) -> Recipient {
     let to = header.rfind("to=").map(|at| {
@@ -220,6 +240,15 @@ mod tests {
         ] {
             assert!(is_header(header));
             assert_eq!(recipient(header), want, "{header}");
+        }
+        for (header, want) in [
+            ("<|start|>assistant<|channel|>commentary to=functions.f", true),
+            ("<|start|> assistant to=functions.f", true),
+            ("<|channel|>commentary to=functions.f", true),
+            ("<|start|>user to=functions.f", false),
+            ("<|start|>functions.g to=functions.f<|channel|>commentary", false),
+        ] {
+            assert_eq!(is_assistants(header), want, "{header}");
         }
         assert!(!is_header("<|channel|>x\ny") && !is_header("<|start|>a<|end|>") && is_header("<|start|>a<|cha"));
     }
