@@ -57,6 +57,8 @@ pub(crate) struct Run {
     engine: Engine,
     /// The name at hand, for the parts that ask the tool's schema.
     name: String,
+    /// An id without a name, and the arguments so far, by which the tool is to be found.
+    nameless: Option<(String, String)>,
     /// It was said: the call has begun.
     begun: bool,
     /// The section's opening marker was read.
@@ -86,6 +88,7 @@ impl Run {
             place: Place::Open,
             engine: Engine::None,
             name: String::new(),
+            nameless: None,
             begun: false,
             section: false,
             whole: 0,

@@ -10,6 +10,7 @@ use crate::free::Free;
 use crate::mark::{Found, space};
 use crate::params::Params;
 use crate::start_tag;
+use event::Raw;
 
 impl Run {
     pub(super) fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Next {
@@ -63,7 +64,7 @@ impl Run {
             }
             Part::Id { until } => self.id(n, until, text, calls),
             Part::Tag(tag) => self.tag(n, tag, text, context, calls),
-            Part::Arguments => self.arguments(n, text, calls),
+            Part::Arguments => self.arguments(n, text, context, calls),
             Part::Calls(keys) => {
                 if let Engine::None = self.engine {
                     self.engine = Engine::Envelope(Box::new(Envelope::new(keys)));
@@ -104,7 +105,7 @@ impl Run {
                             step => Next::Step(step),
                         }
                     }
-                    _ => self.arguments(n, text, calls),
+                    _ => self.arguments(n, text, context, calls),
                 }
             }
             Part::Free(free) => self.free(n, free, text, context, calls),
@@ -165,7 +166,9 @@ impl Run {
             return Next::Step(if may { Step::More(0) } else { Step::Fail(0, NO_TOOL) });
         }
         let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_TOOL) };
-        if !self.begun {
+        if header == Header::Counted && is_counter(word) && context.tools.is_some() && context.known(word).is_none() {
+            self.nameless = Some((word.to_owned(), String::new()));
+        } else if !self.begun {
             let (word, id) = match header {
                 Header::Name => (word, None),
                 Header::Counted => (counted(word, context), Some(word)),
@@ -245,7 +248,7 @@ impl Run {
     }
 
     /// The arguments as one JSON object, or nothing before the next marker.
-    fn arguments(&mut self, n: usize, text: &str, calls: &mut Calls) -> Next {
+    fn arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Next {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
             if let Some(failed) = self.gap(at, LONGEST) {
@@ -258,6 +261,7 @@ impl Run {
                     _ => None,
                 });
                 return match self.find(mark.unwrap_or_default(), &text[at..]) {
+                    Found::Here(_) if self.nameless.is_some() => fail(NO_NAME),
                     Found::Here(_) => {
                         calls.arguments("{}");
                         // It is the marker after them that says so.
@@ -273,13 +277,22 @@ impl Run {
             return Next::On(at);
         }
         let Engine::Json(Some(balance)) = &mut self.engine else { return fail("no engine") };
-        match balance.push(text.as_bytes()) {
-            None => {
-                calls.arguments(text);
-                Next::Step(Step::More(text.len()))
-            }
+        let end = balance.push(text.as_bytes());
+        let piece = &text[..end.unwrap_or(text.len())];
+        match &mut self.nameless {
+            Some((_, kept)) => kept.push_str(piece),
+            None => calls.arguments(piece),
+        }
+        match end {
+            None => Next::Step(Step::More(text.len())),
             Some(end) => {
-                calls.arguments(&text[..end]);
+                if let Some((id, arguments)) = self.nameless.take() {
+                    let Some(name) = taker(&arguments, context) else {
+                        return Next::Step(Step::Fail(end, NO_NAME));
+                    };
+                    self.begin(name, Some(&id), calls);
+                    calls.arguments(&arguments);
+                }
                 self.whole(calls);
                 self.place = Place::Tail(n + 1);
                 Next::Step(Step::Whole(end))
@@ -314,6 +327,29 @@ impl Run {
 /// Whether a call may end before these parts.
 fn may_end(parts: &[Part]) -> bool {
     parts.iter().all(|part| matches!(part, Part::Space(_) | Part::Maybe { .. }))
+}
+
+/// Why a call without a name is none.
+const NO_NAME: &str = "it names no tool, and not exactly one takes these arguments";
+
+/// Whether a header is an id alone, which names no tool: a number, as Kimi K2 may write it, or what clients make up and it
+/// copies: `call_3`, `call00003`, `toolu_…`.
+fn is_counter(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
+    match ["call", "toolu"].iter().find_map(|start| word.strip_prefix(start)) {
+        Some(rest) => rest.starts_with('_') || is_number(rest),
+        None => is_number(word),
+    }
+}
+
+/// The one tool that takes these arguments: its schema declares each of them, and they fit.
+fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
+    let (tools, object) = (context.tools?, Raw::parse(arguments).ok()?);
+    let mut takers = tools.names().filter(|name| {
+        let parameters = tools.parameters(name);
+        object.entries().all(|(key, _)| parameters.declares(&key)) && tools.check(name, arguments).is_ok()
+    });
+    takers.next().filter(|_| takers.next().is_none())
 }
 
 /// The tool's name in `functions.NAME:COUNTER`.
