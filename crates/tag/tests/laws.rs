@@ -7,13 +7,25 @@ use proptest::prelude::*;
 use reading::{Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts, written};
 use toolpipe_tag::{Call, Dialect, Options, Streams};
 
+/// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
+const WINDOW: usize = 256;
+
+/// What was said, without the words of warnings: how much of a broken call they show may differ by white space.
+fn said(found: &Found) -> Vec<Item> {
+    let plain = |item: &Item| match item {
+        Item::Warning(code, ..) => Item::Warning(code, String::new(), String::new()),
+        other => other.clone(),
+    };
+    found.items.iter().map(plain).collect()
+}
+
 /// Reads a text whole, and in these other pieces; says where that differs.
 fn split(dialects: &str, known: Known, text: &str, seed: u64) -> Result<Found, String> {
     let whole = read(dialects, known, [text]);
     let single = read(dialects, known, letters(text));
     let random = read(dialects, known, pieces(text, seed));
     for (how, other) in [("letter by letter", &single), ("in random pieces", &random)] {
-        if other.items != whole.items {
+        if said(other) != said(&whole) {
             return Err(format!(
                 "{dialects}, {known:?}, {text:?}\n whole: {:?}\n {how}: {:?}",
                 whole.items, other.items
@@ -49,11 +61,43 @@ proptest! {
     #![proptest_config(cases(400))]
 
     #[test]
-    #[ignore = "a name that nothing ends is said in some splits only: <function_calls>\\n<invoke>\\n<tool_name>g<tool_name>"]
     fn no_split_shows_and_nothing_is_lost((dialect, text) in texts(), known in known(), seed in any::<u64>()) {
+        // Of a longer text whose prompt is not known: see the next test.
+        let known = if text.len() > WINDOW { Known { prefill: known.prefill.or(Some("")), ..known } } else { known };
         for names in [dialect, "auto"] {
             if let Err(why) = split(names, known, &text, seed) {
                 prop_assert!(false, "{}", why);
+            }
+        }
+    }
+}
+
+/// What fuzzing begins with, and what it found: see `fuzz/README.md`. The first two bytes of a file say how it is read there.
+#[test]
+fn what_fuzzing_found_is_read() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parse");
+    let files: Vec<_> = std::fs::read_dir(folder).expect("the folder").flatten().map(|file| file.path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let bytes = std::fs::read(&file).expect("a file");
+        let text = String::from_utf8_lossy(bytes.get(2..).unwrap_or_default()).into_owned();
+        for names in Dialect::all().iter().map(|d| d.name).chain(["auto"]) {
+            let same = split(names, PLAIN, &text, text.len() as u64);
+            assert!(same.is_ok(), "{}: {}", file.display(), same.err().unwrap_or_default());
+        }
+    }
+}
+
+#[test]
+#[ignore = "what is held is decided at the end of a piece, not at the byte that is one too many, so that a marker after it is read as text in some pieces and as reasoning in others"]
+fn where_an_unknown_beginning_is_decided_does_not_depend_on_its_pieces() {
+    let known = Known { prefill: None, ..PLAIN };
+    for mark in ["<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜>", "</think>", "<think>"] {
+        for length in [200, 250, 256, 257, 300, 600] {
+            for dialect in Dialect::all() {
+                let text = format!("{}{mark} and so on.", "x".repeat(length));
+                let same = split(dialect.name, known, &text, length as u64);
+                assert!(same.is_ok(), "{}", same.err().unwrap_or_default());
             }
         }
     }
@@ -72,7 +116,7 @@ fn holds(names: &str, known: Known, text: &str) -> Result<(), String> {
     let markers: Vec<&str> = look(names).texts().collect();
     let mut parser = parser(names, known);
     let mut found = Found::default();
-    let window = if known.prefill.is_none() { 256 } else { 0 };
+    let window = if known.prefill.is_none() { WINDOW } else { 0 };
     let mut end = 0;
     for letter in letters(text) {
         parser.push(letter, &mut found);
@@ -142,21 +186,20 @@ fn joined(lines: &[String]) -> String {
     lines.iter().filter_map(text).collect()
 }
 
-/// The same lines, with pieces of text that follow each other as one, and warnings last, since they do not wait for held text.
+/// The same lines without warnings, which stand elsewhere and say other pieces where less of a text is left to be read again;
+/// pieces of text that follow each other are one.
 fn merged(lines: &[String]) -> Vec<String> {
     let of = |line: &str, kind: &str| line.contains(&format!(r#""type":"{kind}""#));
-    let (warnings, others): (Vec<_>, Vec<_>) = lines.iter().partition(|line| of(line, "warning"));
     let mut out: Vec<String> = Vec::new();
     let mut text = String::new();
-    for line in &others {
+    for line in lines.iter().filter(|line| !of(line, "warning")) {
         if of(line, "content_delta") {
             text += &joined(std::slice::from_ref(line));
             continue;
         }
         out.extend(Some(std::mem::take(&mut text)).filter(|text| !text.is_empty()));
-        out.push(line.to_string());
+        out.push(line.clone());
     }
-    out.extend(warnings.into_iter().cloned());
     out
 }
 
@@ -197,7 +240,6 @@ proptest! {
     }
 
     #[test]
-    #[ignore = "panics in answer.rs where a marker was refused once; text after reasoning is reasoning the second time"]
     fn twice_is_once((dialect, text) in texts(), known in known(), seed in any::<u64>()) {
         for names in [dialect, "auto"] {
             let once = tag_parse(&stream(names, known, &pieces(&text, seed)));
