@@ -18,7 +18,9 @@ mod reader;
 
 use crate::file::File;
 use crate::reader::{Reader, Text};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use toolpipe_tag::Dialect;
 
 #[test]
 fn every_case_gives_what_it_says() {
@@ -31,18 +33,26 @@ fn every_case_gives_what_it_says() {
     files.sort();
     assert!(!files.is_empty(), "no cases");
     let only = std::env::var("CASES").unwrap_or_default();
-    let (mut reader, mut failed, mut count) = (Reader::new(), Vec::new(), 0);
+    let (mut reader, mut failed, mut count, mut seen) = (Reader::new(), Vec::new(), 0, HashSet::new());
     for path in files.iter().filter(|path| path.to_string_lossy().contains(&only)) {
         let file = File::read(path);
         count += file.cases.len();
+        seen.extend(file.cases.iter().map(|case| file.header(case, "dialect").unwrap_or(&stem(path)).to_owned()));
         failed.extend(check(path, &file, &mut reader));
     }
+    let missing: Vec<&str> = Dialect::all().iter().map(|d| d.name).filter(|name| !seen.contains(*name)).collect();
+    assert!(missing.is_empty() || !only.is_empty(), "no cases of {missing:?}");
     assert!(failed.is_empty(), "{} things wrong in {count} cases:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// The name of a file of cases, which names its dialect.
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// Runs the cases of a file; gives what does not agree.
 fn check(path: &Path, file: &File, reader: &mut Reader) -> Vec<String> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let stem = stem(path);
     let (mut failed, mut outcomes) = (Vec::new(), Vec::new());
     for case in &file.cases {
         let get = |key: &str| file.header(case, key);
