@@ -32,32 +32,38 @@ pub(crate) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Whether a call of this name may be one.
+    /// Whether a call of this name is read as one. Where tools are known, a call of another name is read to its end too, so
+    /// that nothing inside it is taken for a call; the parser gives it back as text.
     pub fn accepts(&self, name: &str) -> bool {
         match self.tools {
-            Some(tools) => tools.knows(name),
+            Some(tools) if self.strict => tools.knows(name),
+            Some(_) => !name.is_empty(),
             None => !self.strict && is_name(name),
         }
+    }
+
+    /// Whether the request lists a tool of this name.
+    pub fn lists(&self, name: &str) -> bool {
+        self.tools.is_some_and(|tools| tools.knows(name))
     }
 
     /// The tool that a model means by this name: some put the namespace `functions` before it.
     pub fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
         let short = name.strip_prefix("functions.");
-        match self.tools {
-            Some(_) if self.accepts(name) => Some(name),
-            _ => Some(short.unwrap_or(name)).filter(|name| self.accepts(name)),
-        }
+        Some(name)
+            .filter(|name| self.lists(name))
+            .or_else(|| Some(short.unwrap_or(name)).filter(|name| self.accepts(name)))
     }
 
     /// Whether more bytes can make a name of this beginning.
     pub fn may_become(&self, start: &str) -> bool {
         let short = start.strip_prefix("functions.");
         match self.tools {
-            Some(tools) => {
+            Some(tools) if self.strict => {
                 let begins = |start: &str| tools.names().any(|name| name.starts_with(start));
                 "functions.".starts_with(start) || begins(start) || short.is_some_and(begins)
             }
-            None => !self.strict && (start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start))),
+            _ => !self.strict && (start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start))),
         }
     }
 }

@@ -74,6 +74,12 @@ pub struct Parser {
     begun: i64,
     /// The open call was begun in the output.
     open: bool,
+    /// The call at hand names a tool that is not known: it is read to its end, and given back as text.
+    muted: bool,
+    /// A call was begun in the text that is kept.
+    said: bool,
+    /// A call of this region was read whole.
+    whole: bool,
     /// The form of the last call.
     used: Option<&'static Form>,
     /// What the text at hand was tried as; and what was tried at the next byte, in vain.
@@ -128,6 +134,9 @@ impl Parser {
             raw: String::new(),
             begun: 0,
             open: false,
+            muted: false,
+            said: false,
+            whole: false,
             used: None,
             tried: Tried::default(),
             refused: Tried::default(),

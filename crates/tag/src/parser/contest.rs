@@ -1,7 +1,7 @@
 //! A call, read by each form that it may be until one is left, or until what they have in common is enough.
 
 use super::{Flow, Mode, Parser, STEP, Tried, floor};
-use crate::calls::{Calls, NO_CALL, Op, Step};
+use crate::calls::{Calls, NO_CALL, NO_TOOL, Op, Step};
 use crate::dialect::Form;
 use crate::outlet::{Outlet, Piece};
 use crate::run::Run;
@@ -32,6 +32,7 @@ impl Parser {
     pub(crate) fn begin(&mut self, forms: Vec<&'static Form>, reasoning: bool) {
         self.raw.clear();
         self.candidates.clear();
+        (self.muted, self.said, self.whole) = (false, false, false);
         for form in forms {
             // What is written in the same way by several dialects is read once.
             if self.candidates.iter().any(|c| std::ptr::eq(c.run.form().call, form.call)) {
@@ -48,6 +49,7 @@ impl Parser {
     pub(crate) fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) {
         self.raw.clear();
         self.candidates.clear();
+        (self.muted, self.said, self.whole) = (false, false, false);
         let mut calls = Calls::default();
         let run = Run::named(form, name, &mut calls);
         self.candidates.push(Candidate { run, calls, at: 0, step: Step::More(0) });
@@ -156,10 +158,7 @@ impl Parser {
         let Some(candidate) = self.candidates.first_mut().filter(|c| !c.calls.ops.is_empty()) else { return };
         let form = candidate.run.form();
         let mut calls = std::mem::take(&mut candidate.calls);
-        self.decide(false, out);
-        self.unless_reasoning_ended();
         let mut from = 0;
-        let mut text = |to: usize| Some(&calls.text[std::mem::replace(&mut from, to)..to]);
         let mut piece: Option<Piece<'_>> = None;
         for op in &calls.ops {
             if matches!(op, Op::Name(_) | Op::Note(_))
@@ -167,19 +166,33 @@ impl Parser {
             {
                 out.call(piece);
             }
-            if let Op::Name(_) = op {
-                self.begun += 1;
-                (self.open, self.used) = (true, Some(form));
+            let text = match *op {
+                Op::Name(to) | Op::Id(to) | Op::Arguments(to) => {
+                    Some(&calls.text[std::mem::replace(&mut from, to)..to])
+                }
+                Op::Done | Op::Note(_) => None,
+            };
+            if let (Op::Name(_), Some(name)) = (op, text) {
+                self.muted = self.tools.as_ref().is_some_and(|tools| !tools.knows(name));
+                if !self.muted {
+                    self.decide(false, out);
+                    self.unless_reasoning_ended();
+                    self.begun += 1;
+                    (self.open, self.said, self.used) = (true, true, Some(form));
+                }
+            }
+            if self.muted {
+                continue;
             }
             if let Op::Note(what) = op {
                 out.warning("tag_note", what, "");
                 continue;
             }
             let piece = piece.get_or_insert(Piece { index: self.begun - 1, ..Piece::default() });
-            match *op {
-                Op::Name(to) => piece.name = text(to),
-                Op::Id(to) => piece.id = text(to),
-                Op::Arguments(to) => piece.arguments = text(to),
+            match op {
+                Op::Name(_) => piece.name = text,
+                Op::Id(_) => piece.id = text,
+                Op::Arguments(_) => piece.arguments = text,
                 Op::Done => (piece.done, self.open) = (true, false),
                 Op::Note(_) => {}
             }
@@ -203,24 +216,48 @@ impl Parser {
     /// The call at hand is whole: its text is not needed any more.
     fn settle(&mut self, out: &mut dyn Outlet) {
         let Some(c) = self.candidates.first_mut() else { return };
-        out.left_out(&self.raw[..c.at]);
-        self.raw.drain(..c.at);
-        (c.at, c.step) = (0, Step::More(0));
+        let at = std::mem::take(&mut c.at);
+        c.step = Step::More(0);
+        self.pass_by(at, true, out);
+        self.raw.drain(..at);
     }
 
     /// The calls are over. Gives the text after them.
     fn over(&mut self, out: &mut dyn Outlet) -> String {
         let at = self.candidates.first().map_or(0, |c| c.at);
-        // A section without a call said nothing yet.
-        self.decide(false, out);
-        out.left_out(&self.raw[..at]);
+        let told = self.whole;
+        self.pass_by(at, !told, out);
         let rest = self.raw.split_off(at);
         self.raw.clear();
         self.candidates.clear();
-        self.mode = Mode::Text;
-        self.blank = true;
-        self.quote.restart();
+        let reasoning = matches!(self.mode, Mode::Call { reasoning: true });
+        self.mode = if reasoning { Mode::Reasoning } else { Mode::Text };
+        if !std::mem::take(&mut self.muted) {
+            self.blank = true;
+            self.quote.restart();
+        }
         rest
+    }
+
+    /// The first `at` bytes of the open call were read. They are text where its tool is not known, which a warning says once.
+    fn pass_by(&mut self, at: usize, warn: bool, out: &mut dyn Outlet) {
+        self.whole = true;
+        let raw = std::mem::take(&mut self.raw);
+        if !self.muted || std::mem::take(&mut self.said) {
+            // A section without a call said nothing yet.
+            self.decide(false, out);
+            out.left_out(&raw[..at]);
+        } else {
+            if warn {
+                out.warning("tag_unparsed", &format!("this is not read as a call, since {NO_TOOL}"), &raw[..at]);
+            }
+            let call = self.mode.clone();
+            self.mode = if call == (Mode::Call { reasoning: true }) { Mode::Reasoning } else { Mode::Text };
+            self.literal(&raw[..at], out);
+            self.mode = call;
+        }
+        self.said = false;
+        self.raw = raw;
     }
 
     /// It was no call, as was clear after `at` bytes: its text is given back, to be read again where nothing but markers and names

@@ -166,7 +166,7 @@ impl Run {
             return Next::Step(if may { Step::More(0) } else { Step::Fail(0, NO_TOOL) });
         }
         let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_TOOL) };
-        if header == Header::Counted && is_counter(word) && context.tools.is_some() && context.known(word).is_none() {
+        if header == Header::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.begun {
             let (word, id) = match header {
@@ -356,5 +356,5 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
     let short = name.rsplit_once('.').map_or(name, |(_, short)| short);
-    if context.known(name).is_some() { name } else { short }
+    if context.lists(name) || (context.tools.is_none() && context.known(name).is_some()) { name } else { short }
 }
