@@ -4,6 +4,7 @@
 use json::Tools;
 use proptest::prelude::*;
 use proptest::sample::select;
+use proptest::test_runner::RngSeed;
 use serde_json::json;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -381,8 +382,10 @@ pub fn texts() -> impl Strategy<Value = (&'static str, String)> {
         .prop_flat_map(|n| prop_oneof![mixed(n), mistaken(n)].prop_map(move |text| (Dialect::all()[n].name, text)))
 }
 
-/// How many cases a property is tried with: `PROPTEST_CASES`, or this many.
+/// How many cases a property is tried with: `PROPTEST_CASES`, other ones with each run, or this many, always the same.
 pub fn cases(few: u32) -> ProptestConfig {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(few);
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
+    let rng_seed = if asked.is_some() { RngSeed::Random } else { RngSeed::Fixed(7) };
+    let cases = asked.unwrap_or(few);
+    ProptestConfig { cases, rng_seed, failure_persistence: None, max_shrink_iters: 20_000, ..ProptestConfig::default() }
 }
