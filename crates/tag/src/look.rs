@@ -19,6 +19,9 @@ pub(crate) enum Target {
     DroppedFirst,
     /// A message with a header.
     Message,
+    /// What only a template or a tool writes: the model goes on as somebody else, so nothing after it is a call. The flag says
+    /// that it stands at the beginning of a line.
+    Foreign(bool),
 }
 
 /// A marker, and all that it may mean.
@@ -51,6 +54,25 @@ pub struct Look {
     /// Messages with headers are looked for at the beginning of the text.
     pub(crate) messages: bool,
 }
+
+/// The beginnings of turns that are not the model's, and of results, in the templates of the dialects.
+const FOREIGN: &[&str] = &[
+    "<|im_start|>user",
+    "<|im_start|>tool",
+    "<|im_start|>system",
+    "<|start_header_id|>user",
+    "<|start_header_id|>ipython",
+    "<start_of_turn>user",
+    "<|turn>user",
+    "<|user|>",
+    "<|observation|>",
+    "<｜User｜>",
+    "<｜tool▁outputs▁begin｜>",
+    "<tool_response>",
+    "<tool_result",
+    "[TOOL_RESULTS]",
+    "[INST]",
+];
 
 /// A name that is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,9 +161,14 @@ impl Look {
         if messages {
             ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
         }
+        FOREIGN.iter().for_each(|mark| add(mark, Target::Foreign(false)));
+        if dialects.iter().any(|d| matches!(d.name, "react")) {
+            add("Observation:", Target::Foreign(true));
+        }
         // `all⏎` and the like are ordinary words where another dialect may be meant.
         if many {
-            markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(is_form));
+            let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_));
+            markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(means));
         }
         markers.sort_by_key(|m| m.text.as_bytes().first().copied());
         let mut look = Look {
@@ -213,10 +240,6 @@ impl Look {
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {
         self.markers.iter().map(|m| m.text)
     }
-}
-
-fn is_form(target: &Target) -> bool {
-    matches!(target, Target::Form(_))
 }
 
 /// Whether a token looks like the markup of a document: `<answer>`.

@@ -8,7 +8,7 @@ use event::{Event, Field, Kind, Machine, Sink};
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// The name of the command in the warnings it writes.
@@ -56,7 +56,7 @@ impl Streams {
         let get = |key: &str| if started { first.get_str(key) } else { None };
         let active = options.always || matches!(get("tools_mode").as_deref(), None | Some("tag"));
         let mut tag =
-            Tag { setting: None, choices: Vec::new(), unknown: None, warned: Vec::new(), text: String::new() };
+            Tag { setting: None, choices: Vec::new(), unknown: None, warned: HashSet::new(), text: String::new() };
         if !active {
             return tag;
         }
@@ -89,7 +89,8 @@ impl Streams {
         match &built.tools {
             Some((text, tools)) if text == json => tools.clone(),
             _ => {
-                let tools = Tools::parse(json).ok().map(Rc::new);
+                // A list that cannot be read must not let every name count: it holds no tool.
+                let tools = Some(Rc::new(Tools::parse(json).unwrap_or_default()));
                 built.tools = Some((json.to_owned(), tools.clone()));
                 tools
             }
@@ -106,7 +107,7 @@ pub struct Tag {
     /// A name in `stream_start` that is not in the table, to be told once.
     unknown: Option<UnknownDialect>,
     /// Warnings of this command that are in the input already, since the stream has been through it.
-    warned: Vec<(String, String)>,
+    warned: HashSet<String>,
     /// The text at hand, where it had escapes.
     text: String,
 }
@@ -125,8 +126,8 @@ struct Choice {
     parser: Parser,
     /// The provider sent calls of its own, so that text is text.
     native: bool,
-    /// The calls that were written: index and name.
-    written: Vec<(i64, String)>,
+    /// The indexes of the calls that were written and hold.
+    written: Vec<i64>,
 }
 
 impl Tag {
@@ -152,24 +153,19 @@ impl Tag {
         out.flush();
     }
 
-    /// A call of the provider's own wins over what leaked of it into the text.
+    /// A call of the provider's own wins over what leaked of it into the text: calls of the text are taken back before it goes on,
+    /// since it may take their indexes, and what follows in the text is text.
     fn native(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
-        let name = event.field(Field::ToolName).and_then(|name| name.str());
         let number = event.choice();
         let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return };
-        let first = !std::mem::replace(&mut choice.native, true);
-        if first {
-            let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
-            choice.parser.finish(true, &mut out);
-            out.flush();
+        if std::mem::replace(&mut choice.native, true) {
+            return;
         }
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            choice.written.retain(|(index, written)| {
-                if *written == name {
-                    sink.write(number, &Retract { index: Some(*index), tool_id: None, reason: "native_call" });
-                }
-                *written != name
-            });
+        let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
+        choice.parser.finish(true, &mut out);
+        out.flush();
+        for index in choice.written.drain(..) {
+            sink.write(number, &Retract { index: Some(index), tool_id: None, reason: "native_call" });
         }
     }
 
@@ -224,9 +220,17 @@ impl Machine for Tag {
                     choice.parser.answer();
                 }
             }
+            // Text that is held back came before these.
+            Kind::Error | Kind::Message => {
+                for choice in self.choices.iter_mut().filter(|c| !c.native) {
+                    let mut events = Events::new(out, choice.number, &mut choice.written, &self.warned);
+                    choice.parser.interrupt(&mut events);
+                    events.flush();
+                }
+            }
             Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
                 let [code, raw] = event::payload::strings(event, ["code", "raw"]);
-                self.warned.push((code.unwrap_or_default().into_owned(), raw.unwrap_or_default().into_owned()));
+                self.warned.insert(told(&code.unwrap_or_default(), &raw.unwrap_or_default()));
             }
             Kind::StreamEnd => self.end(!FinishReason::read(event).is_whole(), out),
             _ => {}
@@ -239,12 +243,17 @@ impl Machine for Tag {
     }
 }
 
+/// What tells one warning from another.
+fn told(code: &str, raw: &str) -> String {
+    format!("{code} {raw}")
+}
+
 /// What a parser finds, as events: pieces of text that follow each other are one event.
 struct Events<'e> {
     sink: &'e mut dyn Sink,
     choice: u32,
-    written: &'e mut Vec<(i64, String)>,
-    warned: &'e [(String, String)],
+    written: &'e mut Vec<i64>,
+    warned: &'e HashSet<String>,
     /// Text that is not written yet.
     text: String,
     /// It is reasoning.
@@ -254,12 +263,7 @@ struct Events<'e> {
 }
 
 impl<'e> Events<'e> {
-    fn new(
-        sink: &'e mut dyn Sink,
-        choice: u32,
-        written: &'e mut Vec<(i64, String)>,
-        warned: &'e [(String, String)],
-    ) -> Self {
+    fn new(sink: &'e mut dyn Sink, choice: u32, written: &'e mut Vec<i64>, warned: &'e HashSet<String>) -> Self {
         Events { sink, choice, written, warned, text: String::new(), reasoning: false, mixed: false }
     }
 
@@ -303,8 +307,8 @@ impl Outlet for Events<'_> {
     fn call(&mut self, piece: Piece<'_>) {
         self.flush();
         self.mixed = true;
-        if let Some(name) = piece.name {
-            self.written.push((piece.index, name.to_owned()));
+        if piece.name.is_some() {
+            self.written.push(piece.index);
         }
         self.sink.write(
             self.choice,
@@ -322,10 +326,9 @@ impl Outlet for Events<'_> {
     fn retract(&mut self, index: i64, reason: &'static str) {
         self.flush();
         self.mixed = true;
-        // A call that was taken back for another reason already is not there any more.
-        let before = self.written.len();
-        self.written.retain(|(written, _)| *written != index);
-        if self.written.len() < before {
+        // A call that was taken back for another reason already is not there any more. Most are the last one.
+        if let Some(at) = self.written.iter().rposition(|written| *written == index) {
+            self.written.remove(at);
             self.sink.write(self.choice, &Retract { index: Some(index), tool_id: None, reason });
         }
     }
@@ -334,7 +337,7 @@ impl Outlet for Events<'_> {
         self.flush();
         self.mixed = true;
         let shown = &raw[..floor(raw, SHOWN)];
-        if self.warned.iter().any(|(c, r)| c == code && r == shown) {
+        if !self.warned.is_empty() && self.warned.contains(&told(code, shown)) {
             return;
         }
         let raw_bytes = (shown.len() < raw.len()).then_some(raw.len() as u64);

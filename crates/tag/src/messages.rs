@@ -90,42 +90,41 @@ impl Parser {
     /// The body of a message for the reader or for nobody: as it stands, up to its end.
     pub(crate) fn body(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
         let refused = std::mem::take(&mut self.refused).marked;
-        let mut i = 0;
+        let (mut said, mut i) = (0, 0);
         while let Some(at) = memchr::memchr(b'<', &text.as_bytes()[i..]).map(|n| i + n) {
             let rest = &text[at..];
-            if !(refused && at == 0) {
-                if let Found::Here(_) = find(START, rest) {
-                    self.literal(&text[..at], out);
+            i = at + 1;
+            if refused && at == 0 {
+                continue;
+            }
+            let start = find(START, rest);
+            let (length, end) = match find(ENDS, rest) {
+                Found::Here(length) if space(&rest[length..]) > GAP => (0, Found::No),
+                Found::Here(length) => (length, find(START, rest[length..].trim_ascii_start())),
+                found => (0, found),
+            };
+            if start == Found::No && end == Found::No {
+                continue;
+            }
+            self.literal(&text[said..at], out);
+            said = at;
+            match (start, end) {
+                (_, Found::Here(_)) => {
+                    out.left_out(&rest[..length]);
+                    self.mode = Mode::Text;
+                    self.restart();
+                    return Flow::Took(at + length);
+                }
+                // A header that is quoted is what the message is about.
+                (Found::Here(_), _) if self.quote.is_quoted() => {}
+                (Found::Here(_), _) => {
                     self.mode = Mode::Header(Box::new(self.mode.clone()));
                     return Flow::Took(at);
                 }
-                let (length, found) = match find(ENDS, rest) {
-                    Found::Here(length) if space(&rest[length..]) > GAP => (0, Found::No),
-                    Found::Here(length) => (length, find(START, rest[length..].trim_ascii_start())),
-                    found => (0, found),
-                };
-                match found {
-                    Found::Here(_) => {
-                        self.literal(&text[..at], out);
-                        out.left_out(&rest[..length]);
-                        self.mode = Mode::Text;
-                        self.restart();
-                        return Flow::Took(at + length);
-                    }
-                    Found::Perhaps => {
-                        self.literal(&text[..at], out);
-                        return Flow::Wait(at);
-                    }
-                    Found::No if find(START, rest) == Found::Perhaps => {
-                        self.literal(&text[..at], out);
-                        return Flow::Wait(at);
-                    }
-                    Found::No => {}
-                }
+                _ => return Flow::Wait(at),
             }
-            i = at + 1;
         }
-        self.literal(text, out);
+        self.literal(&text[said..], out);
         Flow::Took(text.len())
     }
 
@@ -144,7 +143,8 @@ impl Parser {
         }
         let Some(first) = text.as_bytes().get(at) else { return Flow::Wait(0) };
         let Mode::ToolBody { name } = std::mem::replace(&mut self.mode, Mode::Text) else { return Flow::Took(0) };
-        if *first == b'{' {
+        let known = self.tools.as_ref().is_none_or(|tools| tools.knows(&name));
+        if *first == b'{' && known {
             self.begin_named(&BODY, &name, out);
             return Flow::Took(0);
         }

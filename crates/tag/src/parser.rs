@@ -62,11 +62,13 @@ pub struct Parser {
     head: Option<String>,
     /// The end of the prompt is not known.
     unknown: bool,
+    /// The call that ended reasoning whose closing marker has not come.
+    thought: Option<i64>,
     /// Nothing but white space has come of this message.
     pub(crate) blank: bool,
     /// The answer stands in a frame, whose other markers are left out too.
     framed: bool,
-    quote: Quote,
+    pub(crate) quote: Quote,
     candidates: Vec<Candidate>,
     /// The text of the open call.
     raw: String,
@@ -124,6 +126,7 @@ impl Parser {
             mode: if inside { Mode::Reasoning } else { Mode::Text },
             head: (unknown && look.prefilled != Prefilled::No).then(String::new),
             unknown,
+            thought: None,
             look,
             tools,
             held: String::new(),
@@ -291,17 +294,17 @@ impl Parser {
         if text.is_empty() {
             return;
         }
+        let mut from = 0;
+        for (at, c) in text.bytes().enumerate().filter(|(_, c)| matches!(c, b'`' | b'~')) {
+            self.quote.plain(&text[from..at]);
+            self.quote.tick(c);
+            from = at + 1;
+        }
+        self.quote.plain(&text[from..]);
         match self.mode {
             Mode::Reasoning | Mode::Body { reasoning: true } => out.reasoning(text),
             _ => {
                 self.blank &= text.trim_ascii().is_empty();
-                let mut from = 0;
-                for (at, c) in text.bytes().enumerate().filter(|(_, c)| matches!(c, b'`' | b'~')) {
-                    self.quote.plain(&text[from..at]);
-                    self.quote.tick(c);
-                    from = at + 1;
-                }
-                self.quote.plain(&text[from..]);
                 self.say(text, out);
             }
         }

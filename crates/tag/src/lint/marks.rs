@@ -86,7 +86,7 @@ pub(super) fn all(look: &Look) -> Vec<Mark> {
         for target in &marker.targets {
             match target {
                 // These come with their dialects below.
-                Target::Form(_) => {}
+                Target::Form(_) | Target::Foreign(_) => {}
                 Target::Reasoning | Target::Answer => marks.add(marker.text, After::Anything, None, REASONING),
                 Target::Message => marks.add(marker.text, After::Anything, None, CONTROL),
                 Target::Dropped | Target::DroppedFirst if marker.text.contains(['|', '｜']) => {

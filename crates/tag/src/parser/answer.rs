@@ -96,8 +96,12 @@ impl Parser {
             Target::Form(form) => self.may_begin(form),
             Target::Reasoning => self.blank,
             Target::DroppedFirst => self.blank || self.framed,
-            Target::Answer => self.blank || self.head.is_some() || (self.unknown && !self.quote.is_quoted()),
-            Target::Message => !self.quote.is_quoted(),
+            Target::Answer => {
+                let late = self.unknown || self.thought.is_some();
+                self.blank || self.head.is_some() || (late && !self.quote.is_quoted())
+            }
+            Target::Foreign(true) => self.quote.is_line_start(),
+            Target::Message | Target::Foreign(false) => !self.quote.is_quoted(),
         }
     }
 
@@ -130,6 +134,11 @@ impl Parser {
                 self.mode = Mode::Header(Box::new(Mode::Text));
                 return 0;
             }
+            Target::Foreign(_) => {
+                self.decide(false, out);
+                self.mode = Mode::Body { reasoning: false };
+                self.literal(marker.text, out);
+            }
             Target::Reasoning => {
                 self.decide(false, out);
                 self.mode = Mode::Reasoning;
@@ -138,7 +147,7 @@ impl Parser {
             Target::Answer => {
                 if self.head.is_some() {
                     self.decide(true, out);
-                } else if self.unknown && (!self.blank || self.begun > 0) {
+                } else if self.thought.is_some() || (self.unknown && (!self.blank || self.begun > 0)) {
                     self.rehearsed(out);
                 }
                 self.unknown = false;
@@ -156,12 +165,11 @@ impl Parser {
 
     /// Calls that were begun before it was clear that all of it was reasoning.
     fn rehearsed(&mut self, out: &mut dyn Outlet) {
-        for index in 0..self.begun {
-            out.retract(index, "reasoning");
-        }
+        let from = self.thought.take().unwrap_or(0);
+        (from..self.begun).rev().for_each(|index| out.retract(index, "reasoning"));
         out.warning(
             "late_reasoning",
-            "reasoning ended here that the prompt had opened: the text before it was no answer, and its calls do not count; say how the prompt ends (prefill)",
+            "reasoning ended here: the text before it was no answer, and its calls do not count; where the prompt had opened it, say so (prefill)",
             "",
         );
     }

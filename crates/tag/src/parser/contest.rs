@@ -209,6 +209,8 @@ impl Parser {
         if let Mode::Call { reasoning } = &mut self.mode
             && std::mem::take(reasoning)
         {
+            // Should the reasoning's end come all the same, the call was only thought of.
+            self.thought = Some(self.begun);
             self.restart();
         }
     }

@@ -19,7 +19,7 @@ impl Parser {
                 self.put_reasoning(&text[..at], out);
                 out.left_out(close);
                 self.mode = Mode::Text;
-                self.unknown = false;
+                (self.unknown, self.thought) = (false, None);
                 self.restart();
                 return Flow::Took(at + close.len());
             }

@@ -91,7 +91,7 @@ impl Run {
                         // Some write their arguments as JSON here too.
                         Some(b'{') => self.engine = Engine::Json(None),
                         Some(_) => self.engine = Engine::Params(Box::new(Params::new(params, &self.name))),
-                        None => return Next::Step(Step::More(0)),
+                        None => return Next::Step(Step::More(text.len())),
                     }
                 }
                 match &mut self.engine {
