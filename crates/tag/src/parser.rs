@@ -341,3 +341,8 @@ impl Parser {
 pub(crate) fn floor(text: &str, most: usize) -> usize {
     (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
+
+/// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends between two characters.
+pub(crate) fn ceil(text: &str, least: usize) -> usize {
+    (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+}

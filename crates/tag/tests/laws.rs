@@ -89,7 +89,6 @@ fn what_fuzzing_found_is_read() {
 }
 
 #[test]
-#[ignore = "what is held is decided at the end of a piece, not at the byte that is one too many, so that a marker after it is read as text in some pieces and as reasoning in others"]
 fn where_an_unknown_beginning_is_decided_does_not_depend_on_its_pieces() {
     let known = Known { prefill: None, ..PLAIN };
     for mark in ["<｜tool▁call▁begin｜>", "<｜tool▁calls▁begin｜>", "</think>", "<think>"] {

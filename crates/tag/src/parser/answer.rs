@@ -1,6 +1,6 @@
 //! The answer's text, in which calls, reasoning and what is left out are looked for.
 
-use super::{Flow, Mode, Parser, Tried};
+use super::{Flow, Mode, Parser, Tried, WINDOW, ceil};
 use crate::dialect::{Form, Scope};
 use crate::look::{Target, is_fence};
 use crate::mark::space;
@@ -21,8 +21,14 @@ impl Parser {
     pub(super) fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
         let b = text.as_bytes();
         let refused = std::mem::take(&mut self.refused);
+        // Where it is decided what an unknown beginning is, other markers may count from there on.
+        let limit = self.head.as_ref().map_or(usize::MAX, |head| ceil(text, WINDOW + 1 - head.len()));
         let mut i = 0;
         while i < b.len() {
+            if i >= limit {
+                self.say(&text[..i], out);
+                return Flow::Took(i);
+            }
             self.tried = if i == 0 { refused } else { Tried::default() };
             if self.blank && !self.tried.unmarked {
                 let at = i + space(&text[i..]);
@@ -31,13 +37,23 @@ impl Parser {
                 if i == b.len() {
                     break;
                 }
+                if i >= limit {
+                    continue;
+                }
                 self.tried = if i == 0 { refused } else { Tried::default() };
                 match self.begin_unmarked(&text[i..]) {
                     Begun::No => {}
                     begun => return self.leave(begun, text, i, out),
                 }
             }
-            let Some(at) = self.look.stop(&b[i..]).map(|n| i + n) else {
+            let stop = self.look.stop(&b[i..]).map(|n| i + n);
+            if limit <= stop.unwrap_or(usize::MAX - 1) {
+                self.blank &= text[i..limit].trim_ascii().is_empty();
+                self.quote.plain(&text[i..limit]);
+                i = limit;
+                continue;
+            }
+            let Some(at) = stop else {
                 self.blank &= text[i..].trim_ascii().is_empty();
                 self.quote.plain(&text[i..]);
                 break;
