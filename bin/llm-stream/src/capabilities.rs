@@ -41,7 +41,9 @@ impl Capabilities {
 
     /// What is known under `key`, if it is not too old.
     pub fn get(&self, key: &str) -> Option<Known> {
-        let text = std::fs::read_to_string(self.folder.as_ref()?.join(file(key))).ok()?;
+        let path = self.folder.as_ref()?.join(file(key));
+        // What is no file, such as a named pipe, could keep the turn waiting for ever.
+        let text = path.is_file().then(|| std::fs::read_to_string(path).ok())??;
         let entry = Raw::parse(&text).ok()?;
         let text = |member: &str| entry.get_str(member).map(|text| text.into_owned());
         let native = match entry.get_str("mode")?.as_ref() {

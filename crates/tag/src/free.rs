@@ -71,37 +71,24 @@ impl Free {
     fn say(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
-        let mut out = Vec::with_capacity(text.len() + 16);
-        let parameters = context.tools.map(|tools| tools.parameters(tool));
-        match parameters.filter(json::Typed::is_known) {
-            None => event::push_string(&mut out, "input"),
-            Some(parameters) => {
-                let keys: Vec<&str> = parameters.keys().collect();
-                match keys[..] {
-                    [] if text.is_empty() => {
-                        calls.arguments("{}");
-                        return Ok(());
+        let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::Typed::is_known);
+        let keys: Vec<&str> =
+            parameters.as_ref().map_or_else(|| vec!["input"], |parameters| parameters.keys().collect());
+        match (&keys[..], parameters) {
+            ([], _) if text.is_empty() => calls.arguments("{}"),
+            ([key], parameters) => {
+                calls.arguments(&format!("{{{}:", event::quoted(key)));
+                match parameters {
+                    Some(parameters) => {
+                        parameters.property(key).convert(text, &mut calls.text);
+                        calls.wrote();
                     }
-                    [key] => {
-                        event::push_string(&mut out, key);
-                        let mut value = String::new();
-                        parameters.property(key).convert(text, &mut value);
-                        calls.arguments("{");
-                        calls.arguments(std::str::from_utf8(&out).unwrap_or_default());
-                        calls.arguments(":");
-                        calls.arguments(&value);
-                        calls.arguments("}");
-                        return Ok(());
-                    }
-                    _ => return Err("free text for a tool that takes more than one string"),
+                    None => calls.arguments(&event::quoted(text)),
                 }
+                calls.arguments("}");
             }
+            _ => return Err("free text for a tool that takes more than one string"),
         }
-        out.push(b':');
-        event::push_string(&mut out, text);
-        calls.arguments("{");
-        calls.arguments(std::str::from_utf8(&out).unwrap_or_default());
-        calls.arguments("}");
         Ok(())
     }
 }

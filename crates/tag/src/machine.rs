@@ -345,3 +345,50 @@ impl Outlet for Events<'_> {
         self.sink.write(self.choice, &Warning { source: SOURCE, code, message, raw, raw_bytes, ..Warning::default() });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::{Collect, Scanner};
+
+    const CALL: &str = r#"{"type":"content_delta","text":"<tool name=\"g\">{}</tool>"}"#;
+
+    /// What comes out of a stream with these members in its `stream_start`, without that line.
+    fn run(start: &str, lines: &[&str]) -> Vec<String> {
+        let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"tool-name-tag",{start}}}"#);
+        let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(&start).unwrap());
+        let lines = std::iter::once(&start[..]).chain(lines.iter().copied());
+        Collect::run(&mut tag, lines).split_off(1)
+    }
+
+    #[test]
+    fn a_native_call_takes_back_every_call_of_the_text_before_it_takes_their_indexes() {
+        let native = r#"{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f"}"#;
+        assert_eq!(
+            run(r#""prefill":"""#, &[CALL, native, CALL]),
+            [
+                r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true}"#,
+                r#"{"type":"retract","index":0,"reason":"native_call"}"#,
+                native,
+                CALL,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_list_of_tools_that_cannot_be_read_has_none() {
+        for tools in [r#"{"a":1}"#, r#"[{"name":"g"},{"name":"g"}]"#] {
+            let out = run(&format!(r#""prefill":"","tools":{tools}"#), &[CALL]);
+            assert!(out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_held_comes_out_before_a_message_or_an_error() {
+        for after in [r#"{"type":"error","code":"x"}"#, r#"{"type":"message","message":{"role":"assistant"}}"#] {
+            let held = r#"{"type":"content_delta","text":"hi <tool"}"#;
+            let text = |text: &str| format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
+            assert_eq!(run(r#""prefill":"""#, &[held, after]), [text("hi "), text("<tool"), after.to_owned()]);
+        }
+    }
+}
