@@ -79,12 +79,12 @@ fn demo(option: &str, golden: &str) -> String {
     // The folder of the commands is shown from the repository's root where it lies below it, and whole where it does not.
     let built = built.trim();
     let short = built.replacen(&bins::root().display().to_string(), "$PWD", 1);
-    let shown = shown.replace(&format!("PATH={short}:"), "PATH=$PWD/target/release:");
+    let shown = shown.replace(&format!("PATH={short}:"), "PATH=$PWD/target/debug:");
     let wrong = golden::compare(&bins::root().join(golden), shown.as_bytes());
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
 
     let (_, by_hand) = shown.split_once("root of the repository:\n").expect("the pipeline at the end");
-    let again = run(&by_hand.replace("PATH=$PWD/target/release:", "PATH="));
+    let again = run(&by_hand.replace("PATH=$PWD/target/debug:", "PATH="));
     assert!(again.contains("-> reserve") && again.contains("sleeping bags"), "{again}");
     shown
 }
