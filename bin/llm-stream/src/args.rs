@@ -1,6 +1,7 @@
 //! What was typed.
 
 use crate::faults::{Faults, Resplit, Stall};
+use anyhow::bail;
 use clap::{Parser, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -170,7 +171,7 @@ pub enum Fallback {
 #[command(next_help_heading = "Replay and tapes")]
 pub struct Replay {
     /// Replay a recorded body or a tape instead of asking anybody; may be given many times (- is standard input)
-    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "dry_run", "probe"])]
+    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "tape_mode", "dry_run", "probe"])]
     pub files: Vec<PathBuf>,
     /// real: as it was recorded, max: at once, N: N times as fast as it was recorded
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]
@@ -202,18 +203,25 @@ impl Replay {
     /// The tape, from the command line or the environment.
     ///
     /// # Errors
-    /// A mode in the environment that is none.
+    /// An unknown mode in the environment; a mode without a tape, since the provider would be asked although nobody wants that.
     pub fn tape(&self) -> anyhow::Result<Option<(PathBuf, TapeMode)>> {
-        let path =
-            self.tape.clone().or_else(|| std::env::var_os("LLM_TAPE").filter(|p| !p.is_empty()).map(PathBuf::from));
-        let Some(path) = path else { return Ok(None) };
-        let mode = match (self.tape_mode, std::env::var("LLM_TAPE_MODE")) {
-            (Some(mode), _) => mode,
-            (None, Ok(word)) if !word.is_empty() => TapeMode::from_str(&word, false)
-                .map_err(|_| anyhow::anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?,
-            _ => TapeMode::Replay,
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let (mode, from) = match (self.tape_mode, variable("LLM_TAPE_MODE")) {
+            (Some(mode), _) => (Some(mode), "--tape-mode"),
+            (None, Some(word)) => {
+                let word = word.to_string_lossy();
+                let mode = TapeMode::from_str(&word, false)
+                    .map_err(|_| anyhow::anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?;
+                (Some(mode), "LLM_TAPE_MODE")
+            }
+            (None, None) => (None, ""),
         };
-        Ok(Some((path, mode)))
+        match (self.tape.clone().or_else(|| variable("LLM_TAPE").map(PathBuf::from)), mode) {
+            (Some(path), _) if path.as_os_str().is_empty() => bail!("--tape: the file has no name, write --tape FILE"),
+            (Some(path), mode) => Ok(Some((path, mode.unwrap_or(TapeMode::Replay)))),
+            (None, Some(_)) => bail!("{from} needs a tape: name one with --tape FILE, or export LLM_TAPE"),
+            (None, None) => Ok(None),
+        }
     }
 
     /// What is to go wrong.

@@ -212,3 +212,47 @@ fn a_bad_tape_is_refused_by_its_line() {
     let none = Tape::new("none");
     assert!(run(none.with(None, "replay", &["Hi"])).refusal().contains("--tape-mode record"));
 }
+
+#[test]
+fn a_mode_without_a_tape_asks_nobody() {
+    let refused = |args: &[&str], variables: &[(&str, &str)], says: &str| {
+        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["live"]))]);
+        let mut command = asking(&server, args);
+        command.envs(variables.iter().copied());
+        let ran = run(command);
+        assert!(ran.refusal().contains(says), "{args:?} {variables:?}: {}", ran.stderr);
+        assert!(server.asked().is_empty(), "{args:?} {variables:?}");
+    };
+    for mode in ["replay", "record", "auto"] {
+        refused(&["--tape-mode", mode, "Hi"], &[], "--tape FILE");
+        refused(&["--tape-mode", mode, "--dry-run", "Hi"], &[], "--tape FILE");
+        refused(&["--tape-mode", mode, "--probe"], &[], "--tape FILE");
+        refused(&["Hi"], &[("LLM_TAPE_MODE", mode)], "--tape FILE");
+        refused(&["Hi"], &[("LLM_TAPE_MODE", mode), ("LLM_TAPE", "")], "--tape FILE");
+    }
+    refused(&["Hi"], &[("LLM_TAPE_MODE", "offline")], "not replay, record or auto");
+    refused(&["--tape", "", "Hi"], &[], "--tape");
+    // What is replayed from a file asks nobody, so the environment of other commands does not matter there.
+    let body = File::new("mode.sse", chat(&["a"]));
+    let mut command = command(&["--replay", body.path()]);
+    assert_eq!(
+        run({
+            command.env("LLM_TAPE_MODE", "replay");
+            command
+        })
+        .text(),
+        "a"
+    );
+    refused(&["--replay", body.path(), "--tape-mode", "record"], &[], "--tape-mode");
+    // An empty variable is one that is not set.
+    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["live"]))]);
+    let mut command = asking(&server, &["Hi"]);
+    assert_eq!(
+        run({
+            command.env("LLM_TAPE_MODE", "");
+            command
+        })
+        .text(),
+        "live"
+    );
+}
