@@ -24,7 +24,7 @@ pub enum Poured {
     Ended,
     /// It broke before anything was written; the stream has not ended.
     Broken,
-    /// A signal came; the stream has ended as `cancelled`.
+    /// A signal came; the stream has ended as `cancelled`, unless it had not begun.
     Signal(i32),
 }
 
@@ -123,6 +123,9 @@ pub async fn pour(
         }
         if !out.no_time() && !stream.has_started() {
             stream.stats().first_event = at.map(micros);
+        }
+        if let Some(signal) = signal.filter(|_| !stream.has_started()) {
+            return Ok((Poured::Signal(signal), End::Cancelled));
         }
         let mut sink = clock.sink(name, out);
         let end = match piece.what {

@@ -2,7 +2,7 @@
 
 use crate::args::{Args, Speed, ToolsMode};
 use crate::faults::Faults;
-use crate::interrupt::{Watch, runtime};
+use crate::interrupt::{Stop, Watch, runtime};
 use crate::out::{Clock, Out};
 use crate::pour::{Limits, Poured, pour};
 use crate::source::{FileBody, Read, Recorded, Source};
@@ -50,7 +50,7 @@ pub fn replay(args: &Args) -> Result<Status> {
                 stdio::message("llm-stream", &format!("{e:#}"));
                 replay.status = Status::Error;
             }
-            if matches!(replay.status, Status::Signal(_)) {
+            if replay.is_stopped() {
                 break;
             }
         }
@@ -78,14 +78,17 @@ impl Replay {
     async fn file(&mut self, path: &Path) -> Result<()> {
         let name = event::quoted(&path.to_string_lossy());
         let mut body = FileBody::open(path).map_err(|e| unreadable(path, e))?;
-        let start = body.ahead(|bytes| !bytes.is_empty()).await.map_err(|e| unreadable(path, e))?;
+        let Some(start) = self.ahead(&mut body, path, |bytes| !bytes.is_empty()).await? else { return Ok(()) };
         if is_tape(start) {
-            let bytes = body.ahead(|_| false).await.map_err(|e| unreadable(path, e))?;
+            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
             let text =
                 std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
             let tape = Tape::read(text).with_context(|| path.display().to_string())?;
             for exchange in &tape.exchanges {
                 self.exchange(exchange, &name).await?;
+                if self.is_stopped() {
+                    break;
+                }
             }
             return Ok(());
         }
@@ -93,7 +96,7 @@ impl Replay {
             Some(api) => api,
             None => {
                 let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes).is_some();
-                let start = body.ahead(known).await.map_err(|e| unreadable(path, e))?;
+                let Some(start) = self.ahead(&mut body, path, known).await? else { return Ok(()) };
                 let Some(api) = recognise(start) else {
                     bail!("{}: the API cannot be told from the body, name it with --api", path.display());
                 };
@@ -101,12 +104,43 @@ impl Replay {
             }
         };
         let source = if self.faults.any() {
-            let bytes = body.ahead(|_| false).await.map_err(|e| unreadable(path, e))?.to_vec();
-            self.recorded(vec![Read { bytes, ..Read::default() }], (None, End::Eof))
+            let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
+            self.recorded(vec![Read { bytes: bytes.to_vec(), ..Read::default() }], (None, End::Eof))
         } else {
             Source::File(body)
         };
         self.pour(source, Stream::new(api, self.said.clone()), &name).await
+    }
+
+    /// Reads `body` on until `enough` is true of all that was read, or the file ends; `None` when a signal comes first.
+    async fn ahead<'b>(
+        &mut self,
+        body: &'b mut FileBody,
+        path: &Path,
+        enough: impl FnMut(&[u8]) -> bool,
+    ) -> Result<Option<&'b [u8]>> {
+        if body.may_wait() {
+            self.out.flush()?;
+        }
+        tokio::select! {
+            biased;
+            stop = self.watch.stop() => match stop {
+                Stop::Gone => Err(Failure::Gone.into()),
+                Stop::Signal(signal) => {
+                    self.status = Status::Signal(signal);
+                    Ok(None)
+                }
+            },
+            bytes = body.ahead(enough) => bytes.map(Some).map_err(|e| unreadable(path, e)),
+        }
+    }
+
+    /// Whether a signal came: then no further stream begins.
+    fn is_stopped(&mut self) -> bool {
+        if let Some(signal) = self.watch.signal() {
+            self.status = Status::Signal(signal);
+        }
+        matches!(self.status, Status::Signal(_))
     }
 
     /// One exchange of a tape.

@@ -196,7 +196,10 @@ impl Session<'_> {
         Ok(match poured {
             Poured::Ended => (Attempt::Ended, end),
             Poured::Broken => (Attempt::Trouble(Trouble::Broken(end.clone())), end),
-            Poured::Signal(signal) => (Attempt::Signal(signal), end),
+            Poured::Signal(signal) => {
+                stream.finish(End::Cancelled, &mut Clock::default().sink(None, self.out));
+                (Attempt::Signal(signal), end)
+            }
         })
     }
 

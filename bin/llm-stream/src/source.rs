@@ -139,14 +139,21 @@ impl FileBody {
     /// What the system says.
     pub fn open(path: &Path) -> io::Result<FileBody> {
         let name = path.display().to_string();
-        let stdin = path == Path::new("-");
-        let from = if stdin {
-            From::Thread(thread(io::stdin()))
+        let from = if path == Path::new("-") {
+            From::Thread(thread(|| Ok(io::stdin()))?)
+        } else if std::fs::metadata(path)?.is_file() {
+            From::File(File::open(path)?)
         } else {
-            let file = File::open(path)?;
-            if file.metadata()?.is_file() { From::File(file) } else { From::Thread(thread(file)) }
+            // Opening a named pipe waits for its writer.
+            let path = path.to_owned();
+            From::Thread(thread(move || File::open(path))?)
         };
         Ok(FileBody { name, from, block: vec![], ahead: false })
+    }
+
+    /// Whether its bytes may be long in coming.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.from, From::Thread(_))
     }
 
     /// Reads on and keeps everything, until `enough` says so or the file ends. Gives all that was read ahead so far.
@@ -211,10 +218,17 @@ fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Reads in a thread of its own. It ends with the file, or when nobody wants its blocks any more.
-fn thread(mut from: impl io::Read + Send + 'static) -> mpsc::Receiver<io::Result<Vec<u8>>> {
+/// Opens and reads in a thread of its own. It ends with the file, or when nobody wants its blocks any more.
+fn thread<R: io::Read>(
+    open: impl FnOnce() -> io::Result<R> + Send + 'static,
+) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {
     let (send, receive) = mpsc::channel(1);
-    std::thread::spawn(move || {
+    let work = move || {
+        let mut from = match open() {
+            Ok(from) => from,
+            // Whoever waits for the first block gets the error, if anybody still does.
+            Err(e) => return send.blocking_send(Err(e)).unwrap_or_default(),
+        };
         let mut block = vec![0; BLOCK];
         loop {
             let got = read(&mut from, &mut block).map(|n| block[..n].to_vec());
@@ -223,6 +237,6 @@ fn thread(mut from: impl io::Read + Send + 'static) -> mpsc::Receiver<io::Result
                 return;
             }
         }
-    });
-    receive
+    };
+    std::thread::Builder::new().spawn(work).map(|_| receive)
 }
