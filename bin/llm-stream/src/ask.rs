@@ -46,11 +46,11 @@ pub fn ask(args: &Args) -> Result<Status> {
             };
         }
         let network = if offline { None } else { Some(network()?) };
-        let talk = log::read(args, watch.signals(), &mut out)?;
+        let given = log::read(args, watch.signals(), &mut out)?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
-        let question = turn.converse(talk, args.prompt.as_deref());
+        let question = turn.converse(given.talk, log::question(args.prompt.as_deref(), given.text).as_deref());
         let enough = args.request.max_steps.is_some_and(|most| turn.steps() >= most);
         let mut auto = args.request.tools_mode == ToolsMode::Auto && turn.has_tools() && !enough;
         if auto {

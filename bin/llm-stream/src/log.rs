@@ -1,23 +1,37 @@
-//! The log on standard input, which is the conversation so far.
+//! Standard input: the log, which is the conversation so far, or words to ask about.
 
 use crate::args::Args;
 use crate::out::Out;
-use anyhow::Result;
+use crate::patience::Patience;
+use anyhow::{Result, bail};
+use event::Raw;
+use event::payload::Warning;
 use std::io::IsTerminal;
-use stdio::{BadLine, BadLines, Block, Input, Signals};
+use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
 use upstream::Conversation;
 
-/// Reads standard input to its end; nothing when it is a terminal. Lines that are no events go on as warnings.
+/// What standard input held.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// The conversation of a log.
+    pub talk: Conversation,
+    /// The words, where no line is a JSON object.
+    pub text: Option<String>,
+}
+
+/// Reads standard input to its end; nothing when it is a terminal or a signal comes. Lines of a log that are no events go on as
+/// warnings.
 ///
 /// # Errors
-/// Under `--strict` the first such line; failures of standard input and output.
-pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Conversation> {
+/// Under `--strict` the first such line; words that cannot be sent whole; failures of standard input and output.
+pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Given> {
     if std::io::stdin().is_terminal() {
-        return Ok(Conversation::default());
+        return Ok(Given::default());
     }
     let options = args.common.filter("llm-stream", vec![]);
     let mut input = Input::open(&[], options.max_line)?;
     let mut log = Log::default();
+    let patience = Patience::new();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
             Block::Lines(lines) => {
@@ -25,20 +39,33 @@ pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Conversatio
             }
             Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
         }
+        if !log.has_object && log.text.len() > options.max_line {
+            break; // more than can be sent, and there may be no end of it
+        }
     }
-    let (conversation, problems) = Conversation::read(&log.text);
-    let lines: Vec<&str> = log.text.lines().collect();
-    for problem in problems {
-        let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
-        log.bad.push(Bad { number: problem.line, start: line.into(), length: line.len() as u64, what: problem.what });
+    drop(patience);
+    if signals.seen().is_some() {
+        return Ok(Given::default());
     }
-    log.bad.sort_by_key(|bad| bad.number);
-    let mut told = BadLines::default();
-    for Bad { number, start, length, what } in &log.bad {
-        let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
-        told.warn(&options, bad, |warning| out.event(warning))?;
+    if !log.has_object && !options.strict {
+        return Ok(Given { text: log.words(options.max_line)?, ..Given::default() });
     }
-    Ok(conversation)
+    // `--dry-run` writes the body and nothing else.
+    let mut warn = |warning: &Warning| {
+        if !args.request.dry_run {
+            out.event(warning)
+        }
+    };
+    log.conversation(&options, &mut warn).map(|talk| Given { talk, text: None })
+}
+
+/// The question: the prompt, and the words on standard input after it.
+pub fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
+    match (prompt, text) {
+        (Some(prompt), Some(text)) if !prompt.is_empty() => Some(format!("{prompt}\n\n{text}")),
+        (_, Some(text)) => Some(text),
+        (prompt, None) => prompt.map(str::to_owned),
+    }
 }
 
 const TOO_LONG: &str = "longer than --max-line";
@@ -48,6 +75,8 @@ const TOO_LONG: &str = "longer than --max-line";
 struct Log {
     text: String,
     lines: u64,
+    /// Whether any line is a JSON object, which makes it a log.
+    has_object: bool,
     bad: Vec<Bad>,
 }
 
@@ -60,12 +89,14 @@ struct Bad {
 
 impl Log {
     fn line(&mut self, line: &[u8], max_line: usize) {
+        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| self.lines == 0).unwrap_or(line);
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
         match std::str::from_utf8(line) {
             _ if bare.len() > max_line => self.bad(bare, bare.len() as u64, TOO_LONG),
             Err(_) => self.bad(bare, bare.len() as u64, "not UTF-8"),
             Ok(text) => {
                 self.lines += 1;
+                self.has_object |= !self.has_object && is_object(text);
                 self.text.push_str(text);
             }
         }
@@ -76,4 +107,51 @@ impl Log {
         self.text.push('\n');
         self.bad.push(Bad { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
     }
+
+    /// The messages of a log. `warn` gets a warning for each line that is no event.
+    fn conversation(mut self, options: &Filter, warn: &mut dyn FnMut(&Warning)) -> Result<Conversation> {
+        let (conversation, problems) = Conversation::read(&self.text);
+        let lines: Vec<&str> = self.text.lines().collect();
+        let written = lines.iter().filter(|line| !line.trim().is_empty()).count();
+        if self.has_object && problems.len() == written {
+            stdio::message("llm-stream", NO_EVENT);
+        }
+        for problem in problems {
+            let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
+            let (start, length) = (line.into(), line.len() as u64);
+            self.bad.push(Bad { number: problem.line, start, length, what: problem.what });
+        }
+        self.bad.sort_by_key(|bad| bad.number);
+        let mut seen = BadLines::default();
+        for Bad { number, start, length, what } in &self.bad {
+            let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
+            seen.warn(options, bad, &mut *warn)?;
+        }
+        Ok(conversation)
+    }
+
+    /// The words; `None` for nothing but white space. Line ends behind them do not count, as in the shell's `$(…)`.
+    fn words(self, max_line: usize) -> Result<Option<String>> {
+        if let Some(Bad { number, what, .. }) = self.bad.first() {
+            let remedy =
+                if what == TOO_LONG { "raise it" } else { "convert it first, as with iconv -f LATIN1 -t UTF-8" };
+            bail!("standard input, line {number}: {what}, {remedy}");
+        }
+        let text = self.text.trim_end_matches(['\n', '\r']);
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        if text.len() > max_line {
+            bail!("standard input: text of more than {max_line} bytes, raise --max-line or give less of it");
+        }
+        Ok(Some(text.to_owned()))
+    }
 }
+
+/// Whether the line is a whole JSON object.
+fn is_object(line: &str) -> bool {
+    line.trim_start().starts_with('{') && Raw::parse(line).is_ok_and(|json| json.is_object())
+}
+
+const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is sent; \
+                        to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";

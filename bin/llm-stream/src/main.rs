@@ -11,6 +11,7 @@ mod key;
 mod log;
 mod mode;
 mod out;
+mod patience;
 mod pour;
 mod recorder;
 mod replay;
