@@ -1,5 +1,9 @@
 //! What every command's arguments share: the common options, one-line usage errors, and how a `main` ends.
 
+mod generate;
+
+pub use generate::Document;
+
 use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -17,12 +21,15 @@ pub struct Common {
     /// Longest line that is read, in bytes (K, M and G are understood)
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = bytes, help_heading = "Common options")]
     pub max_line: usize,
+    /// Print the man page or the completions of a shell, and stop
+    #[arg(long, value_name = "DOCUMENT", value_enum, exclusive = true, help_heading = "Common options")]
+    generate: Option<Document>,
 }
 
 impl Common {
     /// The driver's settings for `command` over `files`.
     pub fn filter(&self, command: &'static str, files: Vec<PathBuf>) -> stdio::Filter {
-        let Common { no_time, strict, max_line } = *self;
+        let Common { no_time, strict, max_line, .. } = *self;
         stdio::Filter { command, files, no_time, strict, max_line, emit: stdio::Emit::Events, stop_when_settled: false }
     }
 }
@@ -64,8 +71,14 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
 /// [`Failure::Gone`] anywhere under an error is a silent 0.
 pub fn run<A: Parser>(work: impl FnOnce(A) -> anyhow::Result<Status>) -> ExitCode {
     let command = A::command().get_name().to_owned();
-    let args = match A::try_parse() {
-        Ok(args) => args,
+    // Read before the arguments that a command requires.
+    let parsed = A::command().try_get_matches().and_then(|mut matches| match matches.get_one::<Document>("generate") {
+        Some(document) => Ok(Err(*document)),
+        None => A::from_arg_matches_mut(&mut matches).map(Ok).map_err(|e| e.format(&mut A::command())),
+    });
+    let args = match parsed {
+        Ok(Ok(args)) => args,
+        Ok(Err(document)) => return ExitCode::from(document.print(A::command()).code()),
         Err(e) if !e.use_stderr() => return ExitCode::from(print(&command, &e).code()),
         Err(e) => {
             stdio::message(&command, &usage(&command, &e));
