@@ -1,5 +1,6 @@
 //! What would run, without running it.
 
+use crate::failure;
 use crate::input::Piece;
 use crate::lines::{Line, Lines};
 use event::{Kind, Object};
@@ -35,7 +36,10 @@ pub fn run(mut plan: Plan, mut lines: Lines, mut pieces: mpsc::Receiver<Piece>) 
     runs |= steps(&mut plan, &mut out);
     out.flush()?;
     let tally = plan.tally();
-    outcome.error |= tally.failed > 0 || tally.unconfirmed > 0;
+    if let Some(why) = failure::why(&tally, outcome.error) {
+        stdio::message("tool-exec", &why);
+    }
+    outcome.error |= tally.is_failure();
     Ok(outcome.status(if runs { Status::Done } else { Status::No }))
 }
 

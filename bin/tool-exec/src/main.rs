@@ -3,6 +3,7 @@
 mod args;
 mod cache;
 mod dry;
+mod failure;
 mod input;
 mod journal;
 mod lines;
@@ -58,6 +59,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         out: output::Writer::new(args.common.no_time),
         no_time: args.common.no_time,
         progress: args.progress,
+        errors: stdio::Errors::new("tool-exec"),
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(pieces)));

@@ -1,6 +1,7 @@
 //! The run of the command: lines in, calls as the plan says, lines out, all at once and all by one hand.
 
 use crate::cache::Cache;
+use crate::failure;
 use crate::input::Piece;
 use crate::journal::Journal;
 use crate::lines::{Line, Lines};
@@ -13,7 +14,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use stdio::{Outcome, Status};
+use stdio::{Errors, Outcome, Status};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
@@ -41,6 +42,8 @@ pub struct Session {
     pub no_time: bool,
     /// `--progress`.
     pub progress: bool,
+    /// What people hear of `error` events.
+    pub errors: Errors,
 }
 
 /// A call that runs.
@@ -198,10 +201,12 @@ impl Session {
             match line {
                 None => return Ok(()),
                 Some(Line::Blank(bytes)) => self.out.pass(bytes),
-                Some(Line::Bad(warning)) => self.out.pass(&warning),
                 Some(Line::Event(event, bytes)) => {
                     self.out.pass(bytes);
-                    state.error |= event.kind() == Kind::Error;
+                    if event.kind() == Kind::Error {
+                        state.error = true;
+                        self.errors.tell(&event);
+                    }
                     self.plan.event(&event);
                     let t = event.t().map(|t| t.text().to_owned());
                     self.steps(state, t.as_deref()).await?;
@@ -339,23 +344,15 @@ impl Session {
             self.out.event(&stats, None, 0, None);
         }
         self.out.flush().await?;
-        if tally.unconfirmed > 0 {
-            let n = tally.unconfirmed;
-            stdio::message(
-                "tool-exec",
-                &format!(
-                    "no assistant message confirmed {n} calls, which did not run; put tc-accumulate before tool-exec"
-                ),
-            );
-        } else if tally.failed > 0 && !state.error && state.signal.is_none() {
-            stdio::message("tool-exec", "the stream was cut before its end, none of its calls ran; run the turn again");
+        if let Some(why) = failure::why(&tally, state.error || state.signal.is_some()) {
+            stdio::message("tool-exec", &why);
         }
         let answer = match tally {
             tool::Tally { pending: 1.., .. } => Status::Undecided,
             tool::Tally { is_final: true, .. } | tool::Tally { messages: 0, .. } => Status::No,
             _ => Status::Done,
         };
-        let error = state.error || tally.failed > 0 || tally.unconfirmed > 0;
+        let error = state.error || tally.is_failure();
         Ok(Outcome { error, signal: state.signal }.status(answer))
     }
 

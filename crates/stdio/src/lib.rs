@@ -7,6 +7,7 @@
 
 mod bad;
 mod demux;
+mod errors;
 mod filter;
 mod input;
 mod output;
@@ -17,6 +18,7 @@ mod view;
 
 pub use bad::{BadLine, BadLines};
 pub use demux::Demux;
+pub use errors::Errors;
 pub use filter::{Emit, Filter, Outcome, filter};
 pub use input::{Block, Input};
 pub use output::{Output, reader_gone};

@@ -17,6 +17,7 @@ mod name;
 mod plan;
 mod result;
 mod resume;
+mod tally;
 mod turn;
 mod unit;
 
@@ -30,6 +31,7 @@ pub use event::Glob;
 pub use file::{FileError, Tools};
 pub use judge::{Judge, Ready, Rules};
 pub use name::is_name;
-pub use plan::{Order, Plan, Settings, Step, Tally};
+pub use plan::{Order, Plan, Settings, Step};
 pub use result::{Answer, Status, ToolProgress, ToolResult, ToolUse, message, text};
 pub use resume::{Log, Past};
+pub use tally::Tally;

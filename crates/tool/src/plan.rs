@@ -11,6 +11,7 @@ use crate::definition::Class;
 use crate::judge::{Judge, Ready};
 use crate::result::{Answer, Status};
 use crate::resume::Log;
+use crate::tally::{Tally, may_hold_event};
 use crate::turn::{Item, State, Turn};
 use event::payload::FinishReason;
 use event::{Event, Kind, Raw};
@@ -79,21 +80,6 @@ pub enum Step {
     },
 }
 
-/// What the plan has seen in all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Tool messages to write.
-    pub messages: u64,
-    /// Whether a result is the turn's final answer.
-    pub is_final: bool,
-    /// Calls that wait for a person.
-    pub pending: u64,
-    /// Calls that no message confirmed although their stream did not fail.
-    pub unconfirmed: u64,
-    /// Streams that failed, or ended without a `stream_end`.
-    pub failed: u64,
-}
-
 /// The plan. Feed it with events and with what is done; take [`Plan::steps`] after each.
 #[derive(Debug, Default)]
 pub struct Plan {
@@ -116,6 +102,8 @@ pub struct Plan {
     pub(crate) numbers: u64,
     stopped: bool,
     steps: Vec<Step>,
+    /// A line that is not an event has come since the last stream began, and may have been one of its events.
+    lost: bool,
     tally: Tally,
 }
 
@@ -159,9 +147,19 @@ impl Plan {
                 let stream = stream();
                 self.cut(&stream);
                 self.ended(&stream);
+                // A line says nothing of the stream that it was to belong to: while others are open it may be one of theirs.
+                self.lost &= !(self.open.is_empty() && self.ending.is_empty());
                 let key = self.new_turn(stream.clone());
                 self.turn(key).begun = true;
                 self.open.insert(stream, key);
+            }
+            Kind::ContentDelta | Kind::ToolCallDelta if mine => {
+                let turn = self.open.get(&stream()).and_then(|key| self.turns.get_mut(key));
+                turn.into_iter().for_each(|turn| turn.deltas = true);
+            }
+            Kind::Warning => {
+                let lost = event.get_str("code").as_deref() == Some("not_an_event");
+                self.lost |= lost && may_hold_event(&event.get_str("raw").unwrap_or_default());
             }
             Kind::ToolCall if mine => self.tool_call(Call::of_event(event)),
             Kind::Retract if mine => {
@@ -184,9 +182,11 @@ impl Plan {
                 let stream = stream();
                 if FinishReason::read(event).is_failure() {
                     self.tally.failed += 1;
-                } else if let Some(turn) = self.open.get(&stream) {
-                    self.tally.unconfirmed += self.turns[turn].order.len() as u64;
+                } else if let Some(turn) = self.open.get(&stream).map(|key| &self.turns[key]) {
+                    self.tally.unconfirmed += turn.order.len() as u64;
+                    self.tally.unmerged += u64::from(turn.deltas && turn.order.is_empty());
                 }
+                self.tally.lost |= self.lost;
                 self.cut(&stream);
                 self.ended(&stream);
             }
@@ -214,6 +214,7 @@ impl Plan {
 
     /// The input has ended. A turn that is not complete was cut; the turn that the log ends in is finished.
     pub fn finish(&mut self) {
+        self.tally.lost |= self.lost;
         let open: Vec<_> = self.open.keys().cloned().collect();
         for stream in open {
             let turn = &self.turns[&self.open[&stream]];

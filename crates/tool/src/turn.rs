@@ -48,6 +48,8 @@ pub(crate) struct Turn {
     pub(crate) order: Vec<u64>,
     /// Its `stream_start` was seen, so a `stream_end` will come.
     pub(crate) begun: bool,
+    /// It has deltas, which a stage before this one should have merged.
+    pub(crate) deltas: bool,
     /// Its message was seen.
     pub(crate) committed: bool,
     /// Its `stream_end` was seen, or none will come.
