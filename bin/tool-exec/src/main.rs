@@ -12,6 +12,7 @@ mod program;
 mod run;
 mod scratch;
 mod session;
+mod signals;
 mod supervise;
 
 use anyhow::Context;

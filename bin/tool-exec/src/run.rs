@@ -50,12 +50,14 @@ pub enum Report {
 #[derive(Debug, Default)]
 pub struct Handle {
     stop: Notify,
+    at_once: Cell<bool>,
     supervisor: Cell<Option<u32>>,
 }
 
 impl Handle {
-    /// Ends the call; [`Report::Done`] still comes.
-    pub fn stop(&self) {
+    /// Ends the call, at once or with a grace; [`Report::Done`] still comes. A second time it may leave out the grace.
+    pub fn stop(&self, at_once: bool) {
+        self.at_once.set(at_once);
         self.stop.notify_one();
     }
 
@@ -179,7 +181,12 @@ impl Runner {
                     deadline.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
                     None
                 }
-                () = handle.stop.notified(), if why.is_none() && status.is_none() => Some(Why::Stopped),
+                () = handle.stop.notified(), if status.is_none() => {
+                    if let Some(pid) = child.id().filter(|_| handle.at_once.get()) {
+                        supervise::end(pid, true);
+                    }
+                    Some(Why::Stopped)
+                }
                 () = &mut deadline => {
                     if why.is_some() || status.is_some() {
                         let _ = child.start_kill();
@@ -295,7 +302,7 @@ where
         (Some(Why::Timeout), _) => {
             (Status::Timeout, format!("The command did not end within {timeout:?} and was ended."))
         }
-        (Some(Why::Stopped), _) => (Status::Cancelled, "The command was ended before it was done.".to_owned()),
+        (Some(Why::Stopped), _) => (Status::Cancelled, "The command was stopped before it was done.".to_owned()),
         (Some(Why::Output), _) => (Status::Error, format!("The command wrote more than {most} bytes and was ended.")),
         (None, Some(0)) => (Status::Success, String::new()),
         (None, Some(code)) => (Status::Error, format!("The command failed with exit status {code}{}.", signal(code))),

@@ -7,20 +7,23 @@ use crate::journal::Journal;
 use crate::lines::{Line, Lines};
 use crate::output::Writer;
 use crate::run::{Handle, Report, Runner};
-use anyhow::Context;
+use crate::signals::Signals;
 use event::Kind;
 use event::payload::{Message, SessionStats};
+use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use stdio::{Errors, Outcome, Status};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
 
 /// How long a signalled command waits for the rest that its upstream still writes while it ends too.
 const REST: Duration = Duration::from_millis(500);
+
+/// How long a command that was signalled twice still waits for what it ends, and for its output.
+const LAST: Duration = Duration::from_secs(1);
 
 /// Everything that a run works with.
 pub struct Session {
@@ -74,23 +77,17 @@ impl Drop for State {
     }
 }
 
-/// SIGINT and SIGTERM, by their numbers.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        let take = |kind| signal(kind).context("signals cannot be taken over");
-        Ok(Signals { interrupt: take(SignalKind::interrupt())?, terminate: take(SignalKind::terminate())? })
-    }
-
-    async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 2,
-            _ = self.terminate.recv() => 15,
+impl State {
+    /// After a first interrupt the calls that run may finish. A person must know what the wait is for, and how to end it.
+    fn tell_waiting(&self) {
+        let mut names: Vec<&str> = self.active.values().map(|active| active.call.name.as_ref()).collect();
+        if names.is_empty() {
+            return;
         }
+        names.sort_unstable();
+        let names = names.join(", ");
+        let text = format!("waiting for running calls to end ({names}), press Ctrl-C again to stop them now");
+        stdio::message("tool-exec", &text);
     }
 }
 
@@ -104,11 +101,16 @@ impl Session {
         let mut signals = Signals::new()?;
         let second = async {
             signals.next().await;
-            signals.next().await
+            let caught = signals.next().await;
+            tokio::select! {
+                _ = signals.next() => {}
+                () = tokio::time::sleep(LAST) => {}
+            }
+            caught
         };
         tokio::select! {
             biased;
-            // Also while the output takes nothing.
+            // The results of what the second signal ends are still written, but not while the output takes nothing.
             caught = second => {
                 at_once.set(true);
                 Ok(Status::Signal(caught))
@@ -144,12 +146,18 @@ impl Session {
                 () = std::future::ready(()), if self.out.waits() => self.out.flush().await?,
             }
             if let Some(caught) = caught {
-                state.signal = Some(caught);
-                rest.as_mut().reset(tokio::time::Instant::now() + REST);
-                if caught == 2 {
-                    self.plan.stop()
+                let is_first = state.signal.replace(caught).is_none();
+                state.at_once.set(!is_first);
+                if is_first {
+                    rest.as_mut().reset(tokio::time::Instant::now() + REST);
                 } else {
-                    self.plan.abort()
+                    piece = Some(Piece::End);
+                }
+                if is_first && caught == SIGINT {
+                    self.plan.stop();
+                    state.tell_waiting();
+                } else {
+                    self.plan.abort();
                 }
                 self.steps(&mut state, None).await?;
             }
@@ -230,7 +238,7 @@ impl Session {
                     Step::Start { key, call, ready } => self.start(key, call, &ready, state, t).await?,
                     Step::Stop { key } => {
                         if let Some(active) = state.active.get(&key) {
-                            active.handle.stop();
+                            active.handle.stop(state.at_once.get());
                         }
                     }
                     Step::Result { call, answer } => {

@@ -255,6 +255,10 @@ fn busy(dir: &Dir) -> (Live, String) {
 /// Sends a first interrupt, and waits until it is seen to be taken.
 fn interrupt(live: &mut Live) {
     live.signal("INT");
+    assert_eq!(
+        live.error(),
+        "tool-exec: waiting for running calls to end (wait), press Ctrl-C again to stop them now\n"
+    );
     let result = live.until("tool_result");
     assert_eq!((&result["tool_id"], &result["status"]), (&json!("b"), &json!("cancelled")));
 }
@@ -284,8 +288,25 @@ fn the_second_interrupt_ends_now() {
     let (mut live, pid) = busy(&dir);
     interrupt(&mut live);
     live.signal("INT");
-    assert_eq!(live.end().0, 130);
-    wait_until("the command goes on", || !runs(&pid));
+    let (status, rest) = live.end();
+    assert_eq!((status, results(&rest)), (130, vec![("a".into(), "cancelled".into())]));
+    assert!(rest.iter().any(|e| e["output"].as_str().is_some_and(|text| text.contains("was stopped"))), "{rest:?}");
+    let sent = rest.iter().filter(|e| e["type"] == "message").count();
+    assert!(sent == 2 && !runs(&pid), "the log is whole: {rest:?}");
+}
+
+/// Nothing runs, so there is nothing to wait for, and nothing to be said.
+#[test]
+fn an_interrupt_without_a_call_is_silent() {
+    let dir = Dir::new();
+    let mut live = Live::new(&dir, &[say()], &[]);
+    live.send(START);
+    live.until("stream_start");
+    let input = live.input.take(); // stays open: the signal alone ends it
+    live.signal("INT");
+    let (status, _, errors) = live.end_and_errors();
+    drop(input);
+    assert_eq!((status, errors.as_str()), (130, ""));
 }
 
 #[test]

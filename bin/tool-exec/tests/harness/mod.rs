@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const START: &str = r#"{"type":"stream_start","v":1,"api":"openai-chat"}"#;
@@ -168,13 +168,15 @@ pub struct Live {
     pub child: Child,
     pub input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    errors: BufReader<ChildStderr>,
 }
 
 impl Live {
     pub fn new(dir: &Dir, tools: &[Value], args: &[&str]) -> Live {
         let mut child = command(dir, tools, args).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Live { child, input, output }
+        let errors = BufReader::new(child.stderr.take().unwrap());
+        Live { child, input, output, errors }
     }
 
     pub fn send(&mut self, line: &str) {
@@ -205,21 +207,35 @@ impl Live {
         }
     }
 
+    /// The next line on standard error; blocks until it is there.
+    pub fn error(&mut self) -> String {
+        let mut line = String::new();
+        self.errors.read_line(&mut line).unwrap();
+        line
+    }
+
     pub fn signal(&self, signal: &str) {
         kill(self.child.id(), signal);
     }
 
     /// Closes the input, reads the rest, and gives the status and the rest.
-    pub fn end(mut self) -> (i32, Vec<Value>) {
+    pub fn end(self) -> (i32, Vec<Value>) {
+        let (status, rest, _) = self.end_and_errors();
+        (status, rest)
+    }
+
+    /// As [`Live::end`], with what is left on standard error.
+    pub fn end_and_errors(mut self) -> (i32, Vec<Value>, String) {
         self.input = None;
-        let mut rest = String::new();
+        let (mut rest, mut errors) = (String::new(), String::new());
         self.output.read_to_string(&mut rest).unwrap();
-        (code(self.child.wait().unwrap()), events(&rest))
+        self.errors.read_to_string(&mut errors).unwrap();
+        (code(self.child.wait().unwrap()), events(&rest), errors)
     }
 
     /// Goes away as a reader, and gives the status.
     pub fn leave(self) -> i32 {
-        let Live { mut child, input, output } = self;
+        let Live { mut child, input, output, errors: _errors } = self;
         drop(output);
         let status = code(child.wait().unwrap());
         drop(input);
