@@ -51,6 +51,9 @@ pub struct Args {
     /// Run the call with this id although it needs approval, or was started before and its result is not known
     #[arg(long, value_name = "ID", help_heading = "What may run")]
     pub approve_call: Vec<String>,
+    /// Refuse the call with this id: it gets a `denied` result, whatever --approve-call says
+    #[arg(long, value_name = "ID", help_heading = "What may run")]
+    pub deny_call: Vec<String>,
     /// How calls are confined: none
     #[arg(long, value_name = "HOW", default_value = "none", value_parser = sandbox, help_heading = "What may run")]
     pub sandbox: String,
@@ -71,6 +74,9 @@ pub struct Args {
     /// Print what would run, one JSON line a call, and run nothing
     #[arg(long, help_heading = "Looking only")]
     pub dry_run: bool,
+    /// Print the ids of the calls that wait for a person, one a line, and run nothing; status 1 when there are none
+    #[arg(long, conflicts_with_all = ["list", "dry_run"], help_heading = "Looking only")]
+    pub list_pending: bool,
     #[command(flatten)]
     pub common: args::Common,
 }

@@ -46,8 +46,9 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     // Somebody who types that a log is to be finished has nothing to add to it.
     let log_only = !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal();
     let pieces = if log_only { input::nothing() } else { input::start(args.files.clone(), args.common.max_line) };
-    if args.dry_run {
-        return dry::run(plan, lines, pieces);
+    if args.dry_run || args.list_pending {
+        let show = if args.list_pending { dry::Show::Pending } else { dry::Show::All };
+        return dry::run(plan, lines, pieces, show);
     }
     run::raise_limits();
     let session = Session {
@@ -83,6 +84,7 @@ fn judge(args: &Args) -> anyhow::Result<Judge> {
         deny: globs(&args.deny),
         danger: args.approve == Approve::None,
         approved: args.approve_call.iter().cloned().collect(),
+        denied: args.deny_call.iter().cloned().collect(),
     };
     Ok(Judge { tools, rules })
 }
@@ -93,7 +95,7 @@ fn settings(args: &Args) -> Settings {
         Order::Completion => tool::Order::Completion,
     };
     // In a dry run nothing takes a place.
-    let jobs = if args.dry_run { usize::MAX } else { args.jobs };
+    let jobs = if args.dry_run || args.list_pending { usize::MAX } else { args.jobs };
     Settings { jobs, order, choice: args.choice, max_calls: args.max_calls }
 }
 

@@ -219,3 +219,40 @@ fn a_call_that_was_cut_does_not_run_from_the_log_either() {
     assert_eq!((out.status, out.outcome("a").0, out.outcome("b").0), (0, "invalid", "success"));
     assert_eq!(ran(&dir).into_keys().collect::<Vec<_>>(), ["b"]);
 }
+
+#[test]
+fn a_call_that_a_person_refuses_is_denied_and_the_turn_goes_on() {
+    let tools = [put("write"), script("rm", "echo removed >>ran", json!({"class": "danger"}))];
+    let dir = Dir::new();
+    let two = [("a", "rm", json!({})), ("b", "put", json!({"text": "b"})), ("c", "rm", json!({}))];
+    let waits = run_in(&dir, &tools, &turn(&two), &["--no-time"]);
+    assert_eq!(waits.status, 3);
+    dir.write("log", &waits.text);
+    let pending = run_in(&dir, &tools, "", &["--resume", "log", "--list-pending"]);
+    assert_eq!((pending.status, pending.text.as_str(), pending.errors.as_str()), (0, "a\nc\n", ""));
+    // A refusal counts more than an approval.
+    let args = ["--resume", "log", "--no-time", "--deny-call", "a", "--approve-call", "a", "--approve-call", "c"];
+    let out = run_in(&dir, &tools, "", &args);
+    assert_eq!((out.status, out.outcome("a").0, out.outcome("c").0), (0, "denied", "success"), "{}", out.errors);
+    assert_eq!(dir.read("ran"), "b\nremoved\n");
+    let sent: Vec<_> = out.of("message").iter().map(|e| e["message"]["tool_call_id"].clone()).collect();
+    assert_eq!(sent, ["a", "b", "c"]);
+    dir.write("log", waits.text + &out.text);
+    let over = run_in(&dir, &tools, "", &["--resume", "log", "--list-pending"]);
+    assert_eq!((over.status, over.text.as_str()), (1, ""));
+}
+
+#[test]
+fn a_call_that_was_begun_may_be_refused_too() {
+    let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"put","status":"running"}"#;
+    let dir = Dir::new();
+    dir.write("log", format!("{}\n{used}\n", message(&calls(&["a"]))));
+    assert_eq!(run_in(&dir, &[put("write")], "", &["--resume", "log", "--list-pending"]).text, "a\n");
+    let out = run_in(&dir, &[put("write")], "", &["--resume", "log", "--deny-call", "a"]);
+    let (status, text) = out.outcome("a");
+    assert!(out.status == 0 && status == "denied" && text.contains("had been started before"), "{text}");
+    assert_eq!((ran(&dir).len(), out.of("message").len()), (0, 1));
+    // It is no matter where nothing waits.
+    let out = run_in(&dir, &[put("write")], &turn(&calls(&["b"])), &["--deny-call", "a"]);
+    assert_eq!((out.status, out.outcome("b").0), (0, "success"));
+}

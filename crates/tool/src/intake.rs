@@ -27,6 +27,9 @@ impl Plan {
             (Some(answer), _) => Err(answer),
             (None, Some(Past { answer: Some(answer), .. })) => Err(answer),
             (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
+            (None, known) if self.judge.rules.denied.contains(call.id.as_ref()) => {
+                Err(Rc::new(denied(known.is_some_and(|past| past.started))))
+            }
             (None, known) => match self.judge.look(&call) {
                 Ok(ready) if known.is_some_and(|past| past.started) && !self.may_run_again(&call, &ready) => {
                     Err(Rc::new(interrupted(&call)))
@@ -82,9 +85,19 @@ fn interrupted(call: &Call) -> Answer {
         Status::Pending,
         format!(
             "The call was started before and its result was never recorded, so it may have done its work. It is not run again without a \
-             person's yes: look what it did, then continue with --approve-call {id:?}."
+             person's yes: look what it did, then continue with --approve-call {id:?}, or with --deny-call {id:?}."
         ),
     )
+}
+
+/// The answer to a call that a person has refused. `started`: an earlier run had begun it.
+fn denied(started: bool) -> Answer {
+    let what = if started {
+        "A person decided not to run the call again. It had been started before, and its result is not known"
+    } else {
+        "A person refused the call, and it was not run"
+    };
+    Answer::new(Status::Denied, format!("{what}. Do not repeat it; go on without it, or ask the user."))
 }
 
 fn crowded(most: usize) -> Answer {

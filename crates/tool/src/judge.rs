@@ -23,6 +23,8 @@ pub struct Rules {
     pub danger: bool,
     /// Ids of calls that a person has approved.
     pub approved: HashSet<String>,
+    /// Ids of calls that a person has refused. This goes before `approved`.
+    pub denied: HashSet<String>,
 }
 
 impl Rules {
@@ -77,11 +79,11 @@ impl Judge {
             return Err(Answer::new(Status::Error, why));
         };
         let argv = exec.command.fill(arguments).map_err(|e| invalid(tool, &e))?;
-        if exec.class == Class::Danger && !self.rules.danger && !self.rules.approved.contains(call.id.as_ref()) {
+        let id = call.id.as_ref();
+        if exec.class == Class::Danger && !self.rules.danger && !self.rules.approved.contains(id) {
             let why = format!(
-                "{name:?} is of class danger, so the call waits for a person's approval: continue with --resume LOG --approve-call {:?}, \
-                 or allow all such calls with --approve none.",
-                call.id
+                "{name:?} is of class danger, so the call waits for a person's approval: continue with --resume LOG --approve-call {id:?}, \
+                 refuse it with --deny-call {id:?}, or allow all such calls with --approve none."
             );
             return Err(Answer::new(Status::Pending, why));
         }
