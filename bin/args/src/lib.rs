@@ -71,6 +71,10 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
 /// [`Failure::Gone`] anywhere under an error is a silent 0.
 pub fn run<A: Parser>(work: impl FnOnce(A) -> anyhow::Result<Status>) -> ExitCode {
     let command = A::command().get_name().to_owned();
+    if let Err(closed) = stdio::check_output() {
+        stdio::message(&command, &closed.to_string());
+        return ExitCode::from(Status::Error.code());
+    }
     // Read before the arguments that a command requires.
     let parsed = A::command().try_get_matches().and_then(|mut matches| match matches.get_one::<Document>("generate") {
         Some(document) => Ok(Err(*document)),

@@ -1,6 +1,7 @@
 //! The network.
 
 use crate::key::is_loopback;
+use crate::resolve::Resolver;
 use crate::source::{Piece, What};
 use anyhow::{Context, Result};
 use std::error::Error as _;
@@ -27,7 +28,8 @@ impl Network {
             .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
             .connect_timeout(connect_timeout)
-            .tcp_nodelay(true);
+            .tcp_nodelay(true)
+            .dns_resolver(std::sync::Arc::new(Resolver));
         if is_loopback(url) {
             client = client.no_proxy();
             if url.starts_with("http:") {

@@ -4,7 +4,7 @@ use std::future::pending;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdStream;
-use stdio::Signals;
+use stdio::{Failure, Signals};
 use tokio::io::Interest;
 use tokio::net::{UnixStream, unix::pipe};
 
@@ -30,10 +30,11 @@ impl Watch {
     /// Takes over SIGINT and SIGTERM.
     ///
     /// # Errors
-    /// When the system has no more file descriptors.
-    pub fn new() -> io::Result<Watch> {
+    /// [`Failure::Limit`] when the system has no more file descriptors.
+    pub fn new() -> Result<Watch, Failure> {
         let signals = Signals::new()?;
-        let wake = UnixStream::from_std(StdStream::from(signals.as_fd().try_clone_to_owned()?))?;
+        let wake = signals.as_fd().try_clone_to_owned().and_then(|fd| UnixStream::from_std(StdStream::from(fd)));
+        let wake = wake.map_err(|error| Failure::Limit { what: "signals cannot be watched", error })?;
         // Unchecked, so that it stays as blocking as it is: others may share it, and nothing is written here.
         let stdout = io::stdout().as_fd().try_clone_to_owned().and_then(pipe::Sender::from_owned_fd_unchecked).ok();
         Ok(Watch { signals, wake, stdout })
@@ -80,7 +81,10 @@ impl Watch {
 /// The runtime of this command: one thread.
 ///
 /// # Errors
-/// When the system has no more file descriptors.
-pub fn runtime() -> io::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()
+/// [`Failure::Limit`] when the system has no more file descriptors.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    // Together with the commands that use its signals, tokio panics where it has no files for them.
+    stdio::check_descriptors(8)?;
+    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
+    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)
 }

@@ -15,6 +15,7 @@ mod patience;
 mod pour;
 mod recorder;
 mod replay;
+mod resolve;
 mod retry;
 mod session;
 mod source;

@@ -140,6 +140,7 @@ impl FileBody {
     pub fn open(path: &Path) -> io::Result<FileBody> {
         let name = path.display().to_string();
         let from = if path == Path::new("-") {
+            stdio::check_input().map_err(io::Error::other)?;
             From::Thread(thread(|| Ok(io::stdin()))?)
         } else if std::fs::metadata(path)?.is_file() {
             From::File(File::open(path)?)
@@ -238,5 +239,5 @@ fn thread<R: io::Read>(
             }
         }
     };
-    std::thread::Builder::new().spawn(work).map(|_| receive)
+    stdio::thread(work).map(|()| receive).map_err(io::Error::other)
 }

@@ -32,17 +32,20 @@ pub fn nothing() -> mpsc::Receiver<Piece> {
 
 /// Opens and reads the inputs in a thread. At most a few blocks wait, so a slow reader of standard output slows the input too.
 /// After the end the thread waits for the reader of standard output to go away.
-pub fn start(files: Vec<PathBuf>, max_line: usize) -> mpsc::Receiver<Piece> {
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn start(files: Vec<PathBuf>, max_line: usize) -> Result<mpsc::Receiver<Piece>, Failure> {
     let (send, receive) = mpsc::channel(4);
-    std::thread::spawn(move || {
+    stdio::thread(move || {
         let piece = match read(&files, max_line, &send) {
             Ok(()) if send.blocking_send(Piece::End).is_err() || !stdio::reader_gone(None) => return,
             Ok(()) => Piece::Failed(Failure::Gone),
             Err(failure) => Piece::Failed(failure),
         };
         let _ = send.blocking_send(piece); // nobody listens any more
-    });
-    receive
+    })?;
+    Ok(receive)
 }
 
 /// Reads to the end, or until nobody listens any more.

@@ -21,7 +21,7 @@ use lines::Lines;
 use session::Session;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use stdio::Status;
+use stdio::{Failure, Status};
 use tool::{Glob, Judge, Log, Plan, Rules, Settings, Tools};
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     let lines = Lines::new(args.common.filter("tool-exec", args.files.clone()));
     // Somebody who types that a log is to be finished has nothing to add to it.
     let log_only = !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal();
-    let pieces = if log_only { input::nothing() } else { input::start(args.files.clone(), args.common.max_line) };
+    let pieces = if log_only { input::nothing() } else { input::start(args.files.clone(), args.common.max_line)? };
     if args.dry_run || args.list_pending {
         let show = if args.list_pending { dry::Show::Pending } else { dry::Show::All };
         return dry::run(plan, lines, pieces, show);
@@ -58,12 +58,15 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         runner: run::runner(&args.tools, args.timeout, args.max_output),
         cache: args.cache.as_deref().map(cache::Cache::open).transpose()?,
         journal: args.journal.as_deref().map(journal::Journal::open).transpose()?,
-        out: output::Writer::new(args.common.no_time),
+        out: output::Writer::new(args.common.no_time)?,
         no_time: args.common.no_time,
         progress: args.progress,
         errors: stdio::Errors::new("tool-exec"),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Tokio panics where it has no files for its signals.
+    stdio::check_descriptors(12)?;
+    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
     let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(pieces)));
     // The thread that waits for the reader of the output, and a write that blocks, end with the process.
     runtime.shutdown_background();

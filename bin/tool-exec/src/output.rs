@@ -1,12 +1,18 @@
 //! Standard output, written by one hand: lines of many calls never mix.
 
 use event::{Payload, payload};
+use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
+use tokio::sync::mpsc::Receiver;
 
 /// The output. While it is written the commands go on: a reader that is slow holds up no clock and no pipe of theirs.
+///
+/// A thread writes, started by hand: tokio's own panics where the system gives no more threads.
 #[derive(Debug)]
 pub struct Writer {
     output: Output,
+    work: Sender<Output>,
+    done: Receiver<(Output, Result<(), Failure>)>,
     no_time: bool,
     waiting: usize,
 }
@@ -16,8 +22,21 @@ const BLOCK: usize = 64 * 1024;
 
 impl Writer {
     /// `no_time` leaves `t` out of what is written.
-    pub fn new(no_time: bool) -> Self {
-        Writer { output: Output::new(), no_time, waiting: 0 }
+    ///
+    /// # Errors
+    /// When the thread that writes cannot be started.
+    pub fn new(no_time: bool) -> Result<Self, Failure> {
+        let (work, outputs) = std::sync::mpsc::channel::<Output>();
+        let (written, done) = tokio::sync::mpsc::channel(1);
+        stdio::thread(move || {
+            for mut output in outputs {
+                let result = output.flush();
+                if written.blocking_send((output, result)).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Writer { output: Output::new(), work, done, no_time, waiting: 0 })
     }
 
     /// Passes a line on as it came.
@@ -57,17 +76,10 @@ impl Writer {
         if std::mem::take(&mut self.waiting) == 0 {
             return Ok(());
         }
-        let mut output = std::mem::take(&mut self.output);
-        let written = tokio::task::spawn_blocking(move || {
-            let result = output.flush();
-            (output, result)
-        });
-        match written.await {
-            Ok((output, result)) => {
-                self.output = output;
-                result
-            }
-            Err(e) => Err(Failure::Write(std::io::Error::other(e))),
-        }
+        let gone = || Failure::Write(std::io::Error::other("the thread that writes has ended"));
+        self.work.send(std::mem::take(&mut self.output)).map_err(|_| gone())?;
+        let (output, result) = self.done.recv().await.ok_or_else(gone)?;
+        self.output = output;
+        result
     }
 }

@@ -101,17 +101,17 @@ impl<M: Machine> Stage for Demux<M> {
 /// Reads all input into `stage`; the rules of reading, flushing and ending are those of [`filter`].
 pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
-    let signals = Signals::new().ok();
+    let signals = Signals::new()?;
     let mut stdout = Output::new();
     let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), error: false };
     let mut stopped = false;
     loop {
         while !stopped {
             let file = input.now();
-            let Some(block) = input.block(signals.as_ref(), &mut || stdout.flush())? else { break };
+            let Some(block) = input.block(Some(&signals), &mut || stdout.flush())? else { break };
             stopped = reader.block(block, &file, stage, &mut stdout)?;
         }
-        if stopped || signals.as_ref().is_some_and(|s| s.seen().is_some()) || !input.advance() {
+        if stopped || signals.seen().is_some() || !input.advance() {
             break;
         }
         reader.number = 0;
@@ -120,7 +120,7 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     stage.finish(&mut rest);
     rest.end()?;
     stdout.flush()?;
-    Ok(Outcome { error: reader.error, signal: signals.and_then(|s| s.seen()) })
+    Ok(Outcome { error: reader.error, signal: signals.seen() })
 }
 
 /// What the driver keeps from block to block.

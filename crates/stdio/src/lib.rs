@@ -6,10 +6,12 @@
 //! it knows no event's meaning beyond what a driver must (where a stream begins and ends, whether an error passed).
 
 mod bad;
+mod closed;
 mod demux;
 mod errors;
 mod filter;
 mod input;
+mod limits;
 mod output;
 mod signals;
 mod status;
@@ -17,10 +19,12 @@ mod terminal;
 mod view;
 
 pub use bad::{BadLine, BadLines};
+pub use closed::{check_input, check_output};
 pub use demux::Demux;
 pub use errors::Errors;
 pub use filter::{Emit, Filter, Outcome, filter};
 pub use input::{Block, Input};
+pub use limits::{check_descriptors, thread};
 pub use output::{Output, reader_gone};
 pub use signals::Signals;
 pub use status::{Failure, Status, message};

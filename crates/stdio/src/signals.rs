@@ -1,5 +1,6 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
 
+use crate::Failure;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -17,8 +18,12 @@ impl Signals {
     /// Takes over both signals for this process.
     ///
     /// # Errors
-    /// When the system has no more file descriptors.
-    pub fn new() -> std::io::Result<Self> {
+    /// [`Failure::Limit`].
+    pub fn new() -> Result<Self, Failure> {
+        Self::take().map_err(|error| Failure::Limit { what: "signals cannot be taken over", error })
+    }
+
+    fn take() -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         let (seen, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));

@@ -39,6 +39,22 @@ pub enum Failure {
     /// Standard output cannot be written (disk full, …).
     #[error("standard output: {0}, free some space or write elsewhere")]
     Write(std::io::Error),
+    /// A standard file was closed when the command started.
+    #[error("{file} is closed, {remedy}")]
+    Closed {
+        /// Which one.
+        file: &'static str,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// The system gives no more files or threads.
+    #[error("{what}: {error}, raise the limits (ulimit -n for files, ulimit -u for threads)")]
+    Limit {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        error: std::io::Error,
+    },
     /// An input cannot be read.
     #[error("{file}: {error}, check the path and its permissions")]
     Read {

@@ -1,0 +1,153 @@
+//! Commands that the system gives too little: files, threads, standard files that are closed.
+
+#[path = "pipeline/bins.rs"]
+mod bins;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+/// Each command with work that needs all it ever opens: threads, signals, processes, a network.
+const COMMANDS: [&str; 10] = [
+    "llm-stream --replay $ROOT/fixtures/tapes/huts.tape",
+    "llm-stream --replay - --api openai-chat",
+    "llm-stream --tape $ROOT/fixtures/tapes/huts.tape --model demo Hello",
+    "llm-stream --base-url http://localhost:1/v1 --model demo --retries 0 Hello",
+    "tag-parse $SCRATCH/turn",
+    "tc-detect $SCRATCH/turn",
+    "tc-accumulate $SCRATCH/turn",
+    "tc-view $SCRATCH/turn",
+    "tool-exec --no-time --tools $SCRATCH/tools.json $SCRATCH/turn",
+    "tool-exec --tools $SCRATCH/tools.json --dry-run $SCRATCH/turn",
+];
+
+const TURN: &str = r#"{"type":"stream_start","v":1}
+{"type":"tool_call","index":0,"tool_id":"a","tool_name":"pwd","arguments":{},"commit":"balanced"}
+{"type":"message","message":{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"pwd","arguments":"{}"}}]}}
+{"type":"stream_end","finish_reason":"tool_calls"}
+"#;
+
+/// A folder that anybody may read, which goes when the test ends.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("toolpipe-limits-{}-{test}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder for the test");
+        fs::write(path.join("turn"), TURN).expect("written");
+        let tools = r#"[{"name":"pwd","parameters":{"type":"object"},"exec":{"command":["pwd"],"cwd":"/"}}]"#;
+        fs::write(path.join("tools.json"), tools).expect("written");
+        Scratch(path)
+    }
+
+    /// Status, standard output and standard error.
+    fn run(&self, script: &str) -> (i32, String, String) {
+        let mut bash = bins::bash(script, &self.0);
+        bash.env("SCRATCH", &self.0).env("ROOT", bins::root());
+        let output = bash.stdin(Stdio::null()).output().expect("bash runs");
+        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        (output.status.code().unwrap_or(-1), out, err)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn name(command: &str) -> &str {
+    command.split(' ').next().unwrap_or_default()
+}
+
+/// One line of this command, and status 2.
+fn is_refusal(command: &str, (status, out, err): &(i32, String, String)) -> bool {
+    *status == 2 && out.is_empty() && err.starts_with(&format!("{}: ", name(command))) && err.lines().count() == 1
+}
+
+/// What a command may do where it gets too little: refuse with one line; or, later, report what it could not do: in an `error` event,
+/// or in the result of a tool.
+fn check(command: &str, limit: &str, got: &(i32, String, String), want: &(i32, String, String)) {
+    let (status, out, err) = got;
+    assert!(!err.contains("panicked"), "{limit} {command}: {status} {err}");
+    let is_result = *status == 0 && out.contains(r#""status":"error","output":"The command could not be started: "#);
+    let reports = is_result || (*status == 2 && out.contains(r#"{"type":"error","source":"llm-stream""#));
+    assert!(got == want || is_refusal(command, got) || reports, "{limit} {command}: {status}\n{out}\n{err}");
+}
+
+#[test]
+fn where_files_cannot_be_opened_a_command_says_so() {
+    let scratch = Scratch::new("files");
+    for command in COMMANDS {
+        let want = scratch.run(&format!("exec {command}"));
+        let mut refused = 0;
+        for limit in 4..24 {
+            let got = scratch.run(&format!("ulimit -n {limit}; exec {command}"));
+            refused += u32::from(is_refusal(command, &got));
+            check(command, &format!("ulimit -n {limit}"), &got, &want);
+        }
+        // A dry run starts nothing and needs the least.
+        assert!(refused > 0 || command.contains("--dry-run"), "{command} is not refused, so nothing was tested");
+    }
+}
+
+#[test]
+fn where_threads_and_processes_cannot_be_started_a_command_says_so() {
+    let scratch = Scratch::new("threads");
+    let mut refused = Vec::new();
+    for command in COMMANDS {
+        // The limit does not hold for root: then somebody else must run it.
+        let script = format!("ulimit -u 1; exec {command}");
+        let other = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
+        let [want, got] = [format!("exec {command}"), script].map(|script| {
+            scratch.run(&format!("if [ $(id -u) = 0 ]; then exec {other} bash -c '{script}'; fi; {script}"))
+        });
+        assert!((0..=3).contains(&want.0), "{command} cannot be run by another user: {want:?}");
+        check(command, "ulimit -u 1", &got, &want);
+        refused.extend(is_refusal(command, &got).then(|| name(command)));
+    }
+    assert!(["llm-stream", "tool-exec"].iter().all(|name| refused.contains(name)), "only {refused:?} need threads");
+}
+
+#[test]
+fn a_closed_standard_output_is_an_error_of_every_command() {
+    let scratch = Scratch::new("output");
+    for command in
+        COMMANDS.iter().copied().chain(["tc-detect -q $SCRATCH/turn", "llm-stream --help", "tool-exec --version"])
+    {
+        let got = scratch.run(&format!("{command} >&-"));
+        assert!(is_refusal(command, &got) && got.2.contains("standard output is closed"), "{command}: {got:?}");
+        // Others hand over a /dev/null that is open for reading, too.
+        let (status, _, err) = scratch.run(&format!("{command} 1<>/dev/null"));
+        assert!(!err.contains("closed"), "{command}: {status} {err}");
+    }
+}
+
+#[test]
+fn a_closed_standard_input_is_an_error_of_every_command_that_reads_it() {
+    let scratch = Scratch::new("input");
+    for command in [
+        "llm-stream --replay - --api openai-chat",
+        "llm-stream --tape $ROOT/fixtures/tapes/huts.tape --model demo",
+        "tag-parse",
+        "tc-detect -",
+        "tc-accumulate",
+        "tc-view",
+        "tool-exec --tools $SCRATCH/tools.json",
+    ] {
+        let got = scratch.run(&format!("{command} <&-"));
+        assert!(is_refusal(command, &got) && got.2.contains("standard input is closed"), "{command}: {got:?}");
+    }
+    // One that has files does not miss it.
+    let [want, got] = ["", " <&-"].map(|closed| scratch.run(&format!("tc-accumulate $SCRATCH/turn{closed}")));
+    assert_eq!(got, want);
+}
+
+#[test]
+fn a_closed_standard_error_changes_nothing_else() {
+    let scratch = Scratch::new("error");
+    for command in COMMANDS {
+        let [want, got] = ["2>/dev/null", "2>&-"].map(|error| scratch.run(&format!("{command} {error}")));
+        assert_eq!(got, want, "{command}");
+    }
+}
