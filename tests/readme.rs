@@ -1,4 +1,4 @@
-//! What the README and docs/tag-mode.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
+//! What the README, docs/tag-mode.md and docs/ci.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
 //! `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` writes them anew, for review by `git diff`).
 
 #[path = "pipeline/bins.rs"]
@@ -38,18 +38,21 @@ fn every_pipeline_of_the_readme_works_as_written() {
     }
 }
 
-/// What is typed stands behind `$ `, and goes on behind `> `; the rest is what it prints.
 #[test]
-fn the_examples_about_tag_mode_print_what_is_shown() {
-    let page = std::fs::read_to_string(bins::root().join("docs/tag-mode.md")).expect("docs/tag-mode.md");
-    let blocks = blocks(&page, "console");
-    assert!(blocks.len() >= 4, "only {} examples are marked", blocks.len());
-    for block in blocks {
-        let (typed, printed): (Vec<_>, Vec<_>) =
-            block.lines().partition(|l| l.starts_with("$ ") || l.starts_with("> "));
-        let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
-        assert_eq!(run(&typed.join("\n")).trim_end(), printed.join("\n"), "{block}");
+fn the_examples_of_the_docs_print_what_is_shown() {
+    for page in ["docs/tag-mode.md", "docs/ci.md"] {
+        let text = std::fs::read_to_string(bins::root().join(page)).expect(page);
+        let blocks = blocks(&text, "console");
+        assert!(blocks.len() >= 4, "only {} examples of {page} are marked", blocks.len());
+        blocks.iter().for_each(|block| prints_what_is_shown(block));
     }
+}
+
+/// What is typed follows `$ `, and goes on behind `> `; the rest of the block is what it prints.
+fn prints_what_is_shown(block: &str) {
+    let (typed, printed): (Vec<_>, Vec<_>) = block.lines().partition(|l| l.starts_with("$ ") || l.starts_with("> "));
+    let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
+    assert_eq!(run(&format!("PATH=$PWD/bin:$PATH\n{}", typed.join("\n"))).trim_end(), printed.join("\n"), "{block}");
 }
 
 #[test]

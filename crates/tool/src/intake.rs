@@ -45,8 +45,10 @@ impl Plan {
         self.numbers += 1;
         let answer = if let State::Done(answer) = &state { Some(Rc::clone(answer)) } else { None };
         self.seen.insert(call.key(), (Rc::clone(&call), answer));
-        self.items
-            .insert(self.numbers, Item { turn, call, ready, state, ran: false, told, sent, dropped: false, foreseen });
+        self.items.insert(
+            self.numbers,
+            Item { turn, call, ready, state, ran: false, told, sent, dropped: false, cancelled: false, foreseen },
+        );
         let key = self.numbers;
         self.turn(turn).order.push(key);
         key

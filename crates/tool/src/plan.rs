@@ -206,6 +206,7 @@ impl Plan {
             self.items.remove(&key);
         } else {
             let turn = item.turn;
+            let answer = if item.cancelled { cancelled(true, answer.duration) } else { answer };
             self.answer(key, Rc::new(answer));
             self.release(turn);
         }
@@ -276,6 +277,7 @@ impl Plan {
         if self.turns[&turn].order.iter().any(|key| self.items[key].call.id == call.id) {
             return;
         }
+        self.turn(turn).retracted.remove(&call.id);
         let past = self.ahead.take_first(&call);
         let key = self.add(turn, call, past);
         if self.items[&key].ready.as_ref().is_some_and(|ready| ready.class == Class::Read) && !self.stopped {
@@ -283,18 +285,43 @@ impl Plan {
         }
     }
 
-    /// A call that was begun or emitted does not hold.
+    /// A call that was begun or emitted does not hold. Before its message it is dropped. After it, the history lists the call and needs
+    /// a result of it, so the call is cancelled and answered: this is how a user cancels one call.
     fn retract(&mut self, stream: &Option<Box<str>>, id: Option<&str>, index: Option<i64>) {
-        for turn in [self.open.get(stream), self.ending.get(stream)].map(Option::<&u64>::copied).into_iter().flatten() {
-            let found = self.turns[&turn].order.iter().copied().find(|key| {
-                let call = &self.items[key].call;
-                id.map_or_else(|| index.is_some() && call.index == index, |id| id == call.id.as_ref())
-            });
-            if let Some(key) = found {
-                self.drop_call(key);
-                self.release(turn);
-                return;
+        let matches = |call: &Call| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
+        let find = |turn: &Turn, items: &HashMap<u64, Item>| {
+            turn.order.iter().copied().find(|key| items.get(key).is_some_and(|item| matches(&item.call)))
+        };
+        if let Some(&key) = self.open.get(stream)
+            && let Some(call) = find(&self.turns[&key], &self.items)
+        {
+            let id = self.items[&call].call.id.clone();
+            self.turn(key).retracted.insert(id);
+            self.drop_call(call);
+            self.release(key);
+            return;
+        }
+        let committed = self.turns.iter().filter(|(_, turn)| turn.committed && turn.stream == *stream);
+        let latest = committed.filter_map(|(key, turn)| Some((*key, find(turn, &self.items)?))).max();
+        if let Some((turn, call)) = latest {
+            self.cancel(call);
+            self.release(turn);
+        }
+    }
+
+    /// Ends a call that its message lists, wherever it is; one that is answered stays so.
+    fn cancel(&mut self, key: u64) {
+        let Some(item) = self.items.get_mut(&key) else { return };
+        match item.state {
+            State::Runs if !item.cancelled => {
+                item.cancelled = true;
+                self.steps.push(Step::Stop { key });
             }
+            State::Waits | State::Queued => {
+                self.queue.retain(|queued| *queued != key);
+                self.answer(key, Rc::new(cancelled(false, None)));
+            }
+            State::Runs | State::Done(_) => {}
         }
     }
 
@@ -320,8 +347,12 @@ impl Plan {
                     order.push(*key);
                 }
                 None => {
+                    let retracted = self.turn(turn).retracted.contains(&call.id);
                     let past = self.ahead.take_first(&call);
                     let key = self.add(turn, call, past);
+                    if retracted {
+                        self.cancel(key);
+                    }
                     order.push(key);
                 }
             }
@@ -457,6 +488,16 @@ impl Plan {
     pub(crate) fn turn(&mut self, key: u64) -> &mut Turn {
         self.turns.entry(key).or_default()
     }
+}
+
+/// The answer to a call that was cancelled. `ran`: it had started; `duration`: how long it ran.
+fn cancelled(ran: bool, duration: Option<std::time::Duration>) -> Answer {
+    let text = if ran {
+        "The call was cancelled while it ran; it may have done a part of its work."
+    } else {
+        "The call was cancelled before it started."
+    };
+    Answer { duration, ..Answer::new(Status::Cancelled, text) }
 }
 
 fn taken_back(answer: Answer) -> Answer {

@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::judge::Ready;
 use crate::plan::{Order, Step};
 use crate::result::{Answer, Status};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Where a call stands.
@@ -34,8 +34,10 @@ pub(crate) struct Item {
     pub(crate) told: bool,
     /// Its tool message is there already.
     pub(crate) sent: bool,
-    /// It was taken back while it ran.
+    /// It was taken back while it ran, before its message.
     pub(crate) dropped: bool,
+    /// It was taken back while it ran, after its message.
+    pub(crate) cancelled: bool,
     /// What the input says of it further on was looked up.
     pub(crate) foreseen: bool,
 }
@@ -46,6 +48,8 @@ pub(crate) struct Turn {
     pub(crate) stream: Option<Box<str>>,
     /// The calls in order, by their numbers.
     pub(crate) order: Vec<u64>,
+    /// Ids of calls that were taken back before the message.
+    pub(crate) retracted: HashSet<Box<str>>,
     /// Its `stream_start` was seen, so a `stream_end` will come.
     pub(crate) begun: bool,
     /// It has deltas, which a stage before this one should have merged.

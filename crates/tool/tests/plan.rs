@@ -143,6 +143,51 @@ fn a_call_that_is_taken_back_is_dropped() {
     assert_eq!(r.done("d").said(), "=d:cancelled");
 }
 
+fn retract(id: &str) -> String {
+    format!(r#"{{"type":"retract","tool_id":"{id}","reason":"x"}}"#)
+}
+
+/// The message lists the call, so the provider wants a result of it in the next turn.
+#[test]
+fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
+    // It runs: without a stream_start, before the end of its stream, and after it.
+    for (before, after) in [(&[][..], &[][..]), (&[START][..], &[END][..]), (&[START][..], &[][..])] {
+        let mut r = Run::new(Settings { jobs: 1, ..Settings::default() }, &[]);
+        r.feed(before).feed(&[&message(&[("a", "put"), ("b", "put")])]).feed(after);
+        if after.is_empty() && !before.is_empty() {
+            r.feed(&[END]);
+        }
+        assert_eq!(r.said(), "+a");
+        assert_eq!(r.feed(&[&retract("a"), &retract("a")]).said(), "!a");
+        assert_eq!(r.done("a").said(), "=a:cancelled >a +b");
+        assert_eq!(r.done("b").said(), "=b:success >b");
+    }
+    // It waits for a free place, and never starts.
+    let mut r = Run::new(Settings { jobs: 1, ..Settings::default() }, &[]);
+    r.feed(&[&message(&[("a", "put"), ("b", "put")]), &retract("b")]);
+    assert_eq!(r.said(), "+a");
+    assert_eq!(r.done("a").said(), "=a:success >a =b:cancelled >b");
+    // It is done: what it did is said.
+    assert_eq!(r.feed(&[&retract("a")]).said(), "");
+}
+
+/// Only a new `tool_call` takes the retraction back.
+#[test]
+fn a_call_that_was_taken_back_does_not_run_because_the_message_lists_it() {
+    for name in ["look", "put"] {
+        let mut r = run();
+        r.feed(&[START, &call(0, "a", name), &retract("a")]);
+        if name == "look" {
+            r.done("a");
+        }
+        r.said();
+        assert_eq!(r.feed(&[&message(&[("a", name)]), END]).said(), "=a:cancelled >a", "{name}");
+    }
+    let mut r = run();
+    r.feed(&[START, &call(0, "a", "put"), &retract("a"), &call(0, "a", "put")]);
+    assert_eq!(r.feed(&[&message(&[("a", "put")]), END]).said(), "+a");
+}
+
 #[test]
 fn a_turn_that_fails_or_is_cut_runs_nothing() {
     let error = r#"{"type":"error","source":"llm-stream","code":"disconnected","message":"x","retryable":true}"#;
