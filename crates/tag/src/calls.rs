@@ -12,6 +12,8 @@ pub(crate) enum Step {
     Whole(usize),
     /// What it reads ended after this many bytes.
     Done(usize),
+    /// What it reads ended this many bytes before this piece: the text is given again from there.
+    Back(usize),
     /// After this many bytes it is not what it looked like, and why, as the end of a sentence.
     Fail(usize, &'static str),
 }

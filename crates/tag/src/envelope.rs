@@ -168,6 +168,8 @@ impl Envelope {
                 Step::More(n) => taken += n,
                 Step::Whole(n) | Step::Done(n) => return Step::Done(taken + n),
                 Step::Fail(n, why) => return Step::Fail(taken + n, why),
+                // A literal never ends before its last byte.
+                Step::Back(_) => break,
             }
         }
         Step::More(taken)

@@ -184,6 +184,8 @@ impl Expression {
         }
         let end = match step {
             Step::More(n) => return Go::Stop(Step::More(at + n)),
+            // A literal never ends before its last byte.
+            Step::Back(_) => at,
             Step::Done(n) | Step::Whole(n) => at + n,
             Step::Fail(n, why) => return Go::Stop(Step::Fail(at + n, why)),
         };

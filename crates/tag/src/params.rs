@@ -1,6 +1,7 @@
 //! Tagged parameters: `<parameter=a>1</parameter>` and its many relatives, one description for reading and writing them.
 
 mod head;
+mod outside;
 mod plain;
 mod read;
 #[cfg(test)]
@@ -9,6 +10,7 @@ mod value;
 mod write;
 
 pub(crate) use head::element_name;
+pub(crate) use outside::Outside;
 pub(crate) use read::Params;
 
 /// How one family of dialects spells the parameters of a call.

@@ -11,7 +11,7 @@ use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Found, find, space};
+use crate::mark::{Found, find, find_last, space};
 use crate::params::Params;
 use json::Tools;
 
@@ -134,10 +134,7 @@ impl Run {
     /// The markers at the beginning of `text`; once no more can come, what is there decides.
     fn find(&self, marks: &[&str], text: &str) -> Found {
         match find(marks, text) {
-            Found::Perhaps if self.ended => {
-                let here = marks.iter().filter(|mark| text.starts_with(**mark)).map(|mark| mark.len()).max();
-                here.map_or(Found::No, Found::Here)
-            }
+            Found::Perhaps if self.ended => find_last(marks, text),
             found => found,
         }
     }
@@ -173,6 +170,8 @@ impl Run {
             };
             match next {
                 Next::On(n) => i += n,
+                Next::Step(Step::Back(n)) if n <= i => i -= n,
+                Next::Step(Step::Back(n)) => return Step::Back(n - i),
                 Next::Step(Step::More(n)) => return Step::More(i + n),
                 Next::Step(Step::Whole(n)) => return Step::Whole(i + n),
                 Next::Step(Step::Done(n)) => return Step::Done(i + n),
@@ -181,31 +180,41 @@ impl Run {
         }
     }
 
-    /// The text has ended after `rest`, or was cut there. Gives how much of the rest belongs to the calls.
+    /// The text of the call, of which `at` bytes were read, has ended or was cut. Gives how much of it belongs to the calls.
     ///
     /// # Errors
     /// Why what was begun is not whole.
     pub fn finish(
         &mut self,
-        rest: &str,
+        text: &str,
+        mut at: usize,
         cut: bool,
         tools: Option<&Tools>,
         calls: &mut Calls,
     ) -> Result<usize, &'static str> {
         self.ended = true;
-        let mut taken = 0;
+        if let Engine::Params(params) = &mut self.engine
+            && !cut
+        {
+            match params.finish(&text[at..], &Run::context(self.form, tools), calls) {
+                Step::Back(n) => at -= n,
+                Step::More(n) | Step::Whole(n) | Step::Done(n) => at += n,
+                Step::Fail(_, why) => return Err(why),
+            }
+        }
         loop {
-            match self.push(&rest[taken..], tools, true, calls) {
-                Step::Whole(n) => taken += n,
-                Step::Done(n) => return Ok(taken + n),
+            match self.push(&text[at..], tools, true, calls) {
+                Step::Whole(n) => at += n,
+                Step::Back(n) => at -= n,
+                Step::Done(n) => return Ok(at + n),
                 Step::More(n) => {
-                    taken += n;
+                    at += n;
                     break;
                 }
                 Step::Fail(_, why) => return Err(why),
             }
         }
-        self.whole_at_end(cut, tools, calls).map(|()| taken)
+        self.whole_at_end(cut, tools, calls).map(|()| at)
     }
 
     fn whole_at_end(&mut self, cut: bool, tools: Option<&Tools>, calls: &mut Calls) -> Result<(), &'static str> {

@@ -7,6 +7,8 @@
 
 #[path = "cases/bugs.rs"]
 mod bugs;
+#[path = "cases/closers.rs"]
+mod closers;
 #[path = "cases/file.rs"]
 mod file;
 #[path = "cases/generated.rs"]

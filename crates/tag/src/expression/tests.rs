@@ -54,6 +54,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
                 rest.extend(left);
                 break format!("done {rest:?}");
             }
+            Step::Back(n) => break format!("! back {n}"),
             Step::Fail(_, why) => break format!("! {why}"),
         };
         more = matches!(step, Step::More(_));

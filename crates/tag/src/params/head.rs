@@ -1,6 +1,7 @@
 //! What opens a parameter: a start tag, or the elements before a value.
 
 use super::{ParamForm, Style, Typing};
+use crate::mark::{Found, starts};
 use crate::start_tag;
 use std::borrow::Cow;
 
@@ -26,41 +27,6 @@ pub(super) enum Says {
     Nothing,
     String,
     Json,
-}
-
-/// Whether something stands at the beginning of a text.
-#[derive(Debug)]
-pub(super) enum Found<T> {
-    Here(T),
-    /// The text is too short to tell.
-    Perhaps,
-    No,
-}
-
-/// The most white space in a closing tag.
-const SPACES: usize = 16;
-
-/// Whether `mark` stands at the beginning of `text`. In a closing tag white space may stand before the last character.
-pub(super) fn mark(text: &str, mark: &str) -> Found<usize> {
-    if mark.starts_with("</")
-        && let Some(stem) = mark.strip_suffix('>')
-        && let Some(rest) = text.strip_prefix(stem)
-    {
-        let spaces = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        return match rest.as_bytes().get(spaces) {
-            _ if spaces > SPACES => Found::No,
-            Some(b'>') => Found::Here(stem.len() + spaces + 1),
-            None => Found::Perhaps,
-            Some(_) => Found::No,
-        };
-    }
-    if text.starts_with(mark) {
-        Found::Here(mark.len())
-    } else if mark.starts_with(text) {
-        Found::Perhaps
-    } else {
-        Found::No
-    }
 }
 
 impl ParamForm {
@@ -112,7 +78,7 @@ impl<'t> From<'t> {
     }
 
     fn take(&mut self, what: &str) -> Result<(), Miss> {
-        match mark(self.rest(), what) {
+        match starts(what, self.rest()) {
             Found::Here(length) => self.at += length,
             Found::Perhaps => return Err(Miss::Short),
             Found::No => return Err(Miss::Other),
@@ -204,7 +170,7 @@ impl<'t> From<'t> {
         self.space()?;
         let mut says = Says::Nothing;
         if let Some((open, close)) = kind {
-            match mark(self.rest(), open) {
+            match starts(open, self.rest()) {
                 Found::Here(length) => {
                     self.at += length;
                     says = kind_says(self.word(close)?);

@@ -1,7 +1,7 @@
 //! What a value's text means where it may hold entities and CDATA sections.
 
 use super::ParamForm;
-use super::head::Found;
+use crate::mark::Found;
 use std::borrow::Cow;
 
 /// What opens and closes text in which no closer counts.

@@ -1,21 +1,25 @@
 //! Tagged parameters, read as they stream in, said as one JSON object.
 
-use super::head::{self, Found, Head};
+mod closing;
+
+use super::head::Head;
 use super::plain::{self, DATA};
 use super::value::Value;
-use super::{ParamForm, Style, Trim};
+use super::{Outside, ParamForm, Style, Trim};
 use crate::calls::{Calls, Context, Step};
+use crate::mark::{Found, find, starts};
 use json::{JsonType, Typed};
 use std::borrow::Cow;
 
 /// The parameters of one call, from behind its head to before its end.
 ///
-/// A closer counts only if what comes after it may follow there, so a value may speak of closers. If it is missing, the next
-/// parameter or the end of the call ends the value, at the beginning of a line. How the text was cut never shows, and each byte
-/// is looked at once, but for the few that may be a marker.
+/// A closer counts only if what comes after it may follow there, so a value may hold closers. If it is missing, the next
+/// parameter ends the value where it begins a line, and so do the closers of the call where another call or the end of the text
+/// follows. How the text was cut never shows, and each byte is read once, but for the few that may be a marker.
 #[derive(Debug)]
 pub(crate) struct Params {
     form: &'static ParamForm,
+    outside: Outside,
     tool: String,
     state: State,
     /// The names of the parameters so far.
@@ -26,8 +30,12 @@ pub(crate) struct Params {
     line: bool,
     /// The value may hold no elements.
     flat: bool,
-    /// A closer and the white space after it, while it is not known whether it counts.
+    /// Closers and the white space after them, while it is not known whether they count.
     held: String,
+    /// How many closers of the call and its section follow each other there.
+    closers: usize,
+    /// How many bytes were read since the first of these closers, or since the value was suspended.
+    behind: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,8 +47,10 @@ enum State {
     Inside,
     /// In a CDATA section.
     Data,
-    /// After a closer that may count.
+    /// After the value's closer, which may count.
     Closed,
+    /// After closers of the call in a value without its own, which may count.
+    Ending,
     Done,
 }
 
@@ -52,6 +62,8 @@ enum Go {
     More(usize),
     /// Not at all: the call's end begins after this many bytes.
     End(usize),
+    /// Likewise: the call's end begins with the first of its closers that are held.
+    Ended,
     Fail(usize, &'static str),
 }
 
@@ -65,9 +77,10 @@ enum Next {
 
 impl Params {
     /// The parameters of a call of this tool.
-    pub fn new(form: &'static ParamForm, tool: &str) -> Params {
+    pub fn new(form: &'static ParamForm, outside: Outside, tool: &str) -> Params {
         Params {
             form,
+            outside,
             tool: tool.to_owned(),
             state: State::Between,
             given: Vec::new(),
@@ -76,11 +89,22 @@ impl Params {
             line: false,
             flat: true,
             held: String::new(),
+            closers: 0,
+            behind: 0,
         }
     }
 
-    /// Takes the next piece; at [`Step::Done`] the end of the call follows, which is not taken.
+    /// Takes the next piece; at [`Step::Done`] or [`Step::Back`] the end of the call follows, which is not taken.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+        self.read(text, false, context, calls)
+    }
+
+    /// Takes the rest of the text, which was not cut.
+    pub fn finish(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+        self.read(text, true, context, calls)
+    }
+
+    fn read(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut Calls) -> Step {
         let mut at = 0;
         loop {
             let rest = &text[at..];
@@ -92,11 +116,30 @@ impl Params {
                 State::Inside => self.inside(rest, context, calls),
                 State::Data => self.data(rest, calls),
                 State::Closed => self.closed(rest, context, calls),
+                State::Ending => self.ending(rest, last, calls),
+            };
+            let go = match go {
+                Go::More(length) if last && self.ends_here(rest.len() == length) => Go::Ended,
+                go => go,
             };
             match go {
-                Go::On(length) => at += length,
-                Go::More(length) => return Step::More(at + length),
+                Go::On(length) => (at, self.behind) = (at + length, self.behind + length),
+                Go::More(length) => {
+                    self.behind += length;
+                    return Step::More(at + length);
+                }
                 Go::End(length) => return Step::Done(at + length),
+                Go::Ended => {
+                    if let Some(value) = &mut self.value {
+                        value.cut();
+                    }
+                    self.end_value(context, calls);
+                    self.close(0, calls);
+                    return match at.checked_sub(self.behind) {
+                        Some(at) => Step::Done(at),
+                        None => Step::Back(self.behind - at),
+                    };
+                }
                 Go::Fail(length, why) => return Step::Fail(at + length, why),
             }
         }
@@ -148,18 +191,24 @@ impl Params {
     /// At a byte that markers begin with.
     fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
         let mut perhaps = false;
-        match head::mark(text, &self.closer) {
+        match starts(&self.closer, text) {
+            Found::Here(length) => return self.hold(State::Closed, &text[..length]),
+            Found::Perhaps => perhaps = true,
+            Found::No => {}
+        }
+        match find(self.form.call_closers, text) {
             Found::Here(length) => {
-                self.held.clear();
-                self.held.push_str(&text[..length]);
-                self.state = State::Closed;
-                return Go::On(length);
+                if !self.is_suspended() {
+                    self.behind = 0;
+                }
+                self.closers = 1;
+                return self.hold(State::Ending, &text[..length]);
             }
             Found::Perhaps => perhaps = true,
             Found::No => {}
         }
         if self.form.cdata {
-            match head::mark(text, DATA.0) {
+            match starts(DATA.0, text) {
                 Found::Here(length) => {
                     self.raw(DATA.0, calls);
                     self.state = State::Data;
@@ -180,19 +229,22 @@ impl Params {
                 Found::No => {}
             }
         }
+        if self.line && self.is_suspended() {
+            match self.outside.opener(text) {
+                Found::Here(_) => return Go::Ended,
+                Found::Perhaps => perhaps = true,
+                Found::No => {}
+            }
+        }
         if self.line {
-            match self.next(text) {
-                Next::Closer => {
-                    self.end_value(context, calls);
-                    return self.close(0, calls);
-                }
-                Next::Head(head) if self.may_cut(&head, context) => {
+            match self.form.head(text) {
+                Found::Here(head) if self.may_cut(&head, context) => {
                     let length = head.length;
                     self.end_value(context, calls);
                     self.begin(head, context, calls);
                     return Go::On(length);
                 }
-                Next::Perhaps => perhaps = true,
+                Found::Perhaps => perhaps = true,
                 _ => {}
             }
         }
@@ -219,48 +271,16 @@ impl Params {
         Go::On(length + DATA.1.len())
     }
 
-    fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
-        let at = space(text);
-        self.held.push_str(&text[..at]);
-        if at == text.len() {
-            return Go::More(at);
-        }
-        match self.next(&text[at..]) {
-            Next::Closer => {
-                self.end_value(context, calls);
-                return self.close(at, calls);
-            }
-            Next::Head(head) if self.may_follow(&head, context) => {
-                let length = head.length;
-                self.end_value(context, calls);
-                self.begin(head, context, calls);
-                return Go::On(at + length);
-            }
-            Next::Perhaps => return Go::More(at),
-            _ => {}
-        }
-        // It was text after all.
-        let held = std::mem::take(&mut self.held);
-        self.text(&held, calls);
-        self.held = held;
-        self.state = State::Inside;
-        Go::On(at)
-    }
-
     /// What the text begins with, where a parameter may begin.
     fn next(&self, text: &str) -> Next {
-        let mut perhaps = false;
-        for closer in self.form.call_closers {
-            match head::mark(text, closer) {
-                Found::Here(_) => return Next::Closer,
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
-            }
+        let closer = find(self.form.call_closers, text);
+        if let Found::Here(_) = closer {
+            return Next::Closer;
         }
         match self.form.head(text) {
             Found::Here(head) => Next::Head(head),
             Found::Perhaps => Next::Perhaps,
-            Found::No if perhaps => Next::Perhaps,
+            Found::No if closer == Found::Perhaps => Next::Perhaps,
             Found::No => Next::Other,
         }
     }
@@ -320,7 +340,8 @@ impl Params {
     }
 
     fn end_value(&mut self, context: &Context<'_>, calls: &mut Calls) {
-        if let (Some(value), Some(name)) = (self.value.take(), self.given.last()) {
+        if let (Some(mut value), Some(name)) = (self.value.take(), self.given.last()) {
+            value.resume(calls);
             value.end(&self.parameters(context).property(name), calls);
         }
         self.state = State::Between;

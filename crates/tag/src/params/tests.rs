@@ -88,6 +88,9 @@ static MINIMAX: ParamForm = ParamForm {
     ..BASE
 };
 
+/// Parameters alone: only the closers of their form stand behind them.
+const OUTSIDE: Outside = Outside { before: &[], behind: &[], section: None };
+
 const FORMS: [&ParamForm; 11] =
     [&QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX];
 
@@ -106,7 +109,7 @@ fn tools() -> Tools {
 /// Gives text to a reader as the parser does, in pieces that end at these offsets.
 fn read(form: &'static ParamForm, tools: Option<&Tools>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
     let context = Context { tools, strict: false };
-    let (mut params, mut calls) = (Params::new(form, "f"), Calls::default());
+    let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), Calls::default());
     let (mut from, mut step) = (0, Step::More(0));
     for end in cuts.chain([text.len()]) {
         step = params.push(&text[from..end], &context, &mut calls);
@@ -118,6 +121,15 @@ fn read(form: &'static ParamForm, tools: Option<&Tools>, text: &str, cuts: impl 
             }
             _ => break,
         }
+    }
+    if let Step::More(_) = step {
+        step = params.finish(&text[from..], &context, &mut calls);
+        if let Step::Done(taken) = step {
+            from += taken;
+        }
+    }
+    if let Step::Back(taken) = step {
+        (from, step) = (from - taken, Step::Done(0));
     }
     let mut said = String::new();
     let mut at = 0;

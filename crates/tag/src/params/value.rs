@@ -20,6 +20,8 @@ pub(super) struct Value {
     pending: String,
     /// The text so far, if it is held.
     held: String,
+    /// Where the value ended if it should have ended already: how much was held, and what was pending.
+    mark: Option<(usize, String)>,
     scratch: Vec<u8>,
 }
 
@@ -34,7 +36,7 @@ impl Value {
         if streams {
             calls.arguments("\"");
         }
-        Value { form, says, streams, pending: String::new(), held: String::new(), scratch: Vec::new() }
+        Value { form, says, streams, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
     }
 
     /// Whether entities and CDATA sections are to be resolved before the text comes here.
@@ -79,13 +81,39 @@ impl Value {
     }
 
     fn say(&mut self, piece: &str, calls: &mut Calls) {
-        if !self.streams {
+        if !self.streams || self.mark.is_some() {
             self.held.push_str(piece);
         } else if !piece.is_empty() {
             self.scratch.clear();
             event::push_string(&mut self.scratch, piece);
             let inner = self.scratch.get(1..self.scratch.len() - 1).unwrap_or_default();
             calls.arguments(std::str::from_utf8(inner).unwrap_or_default());
+        }
+    }
+
+    /// The value may have ended here: what follows is held.
+    pub fn suspend(&mut self) {
+        self.mark.get_or_insert_with(|| (self.held.len(), self.pending.clone()));
+    }
+
+    /// Whether it is not known if the value has ended already.
+    pub fn is_suspended(&self) -> bool {
+        self.mark.is_some()
+    }
+
+    /// It had not ended.
+    pub fn resume(&mut self, calls: &mut Calls) {
+        if self.mark.take().is_some() && self.streams {
+            let held = std::mem::take(&mut self.held);
+            self.say(&held, calls);
+        }
+    }
+
+    /// It had ended.
+    pub fn cut(&mut self) {
+        if let Some((length, pending)) = self.mark.take() {
+            self.held.truncate(length);
+            self.pending = pending;
         }
     }
 

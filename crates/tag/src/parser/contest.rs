@@ -21,9 +21,16 @@ pub(super) struct Candidate {
 impl Candidate {
     /// Reads on in the text of the open call.
     fn push(&mut self, raw: &str, tools: Option<&Tools>, alone: bool) {
-        self.step = self.run.push(&raw[self.at..], tools, alone, &mut self.calls);
-        let (Step::More(n) | Step::Whole(n) | Step::Done(n) | Step::Fail(n, _)) = self.step;
-        self.at += n;
+        loop {
+            self.step = self.run.push(&raw[self.at..], tools, alone, &mut self.calls);
+            match self.step {
+                Step::Back(n) => self.at -= n,
+                Step::More(n) | Step::Whole(n) | Step::Done(n) | Step::Fail(n, _) => {
+                    self.at += n;
+                    break;
+                }
+            }
+        }
     }
 }
 
@@ -293,9 +300,9 @@ impl Parser {
         let mut why = "the text ends inside it";
         let raw = &self.raw;
         let found = self.candidates.iter_mut().position(|c| {
-            match c.run.finish(&raw[c.at..], cut, tools.as_deref(), &mut c.calls) {
-                Ok(n) => {
-                    c.at += n;
+            match c.run.finish(raw, c.at, cut, tools.as_deref(), &mut c.calls) {
+                Ok(at) => {
+                    c.at = at;
                     true
                 }
                 Err(reason) => {
@@ -319,8 +326,12 @@ impl Parser {
         self.candidates.truncate(1);
         self.write(out);
         let rest = self.over(out);
-        self.literal(&rest, out);
-        true
+        if rest.is_empty() {
+            return true;
+        }
+        // A call may end long before the text does, where its value's closer is missing.
+        self.eat(Cow::Owned(rest), out);
+        false
     }
 }
 

@@ -8,7 +8,7 @@ use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
 use crate::mark::{Found, space};
-use crate::params::Params;
+use crate::params::{Outside, Params};
 use crate::start_tag;
 use event::Raw;
 
@@ -90,7 +90,14 @@ impl Run {
                     match text.as_bytes().iter().find(|c| !c.is_ascii_whitespace()) {
                         // Some write their arguments as JSON here too.
                         Some(b'{') => self.engine = Engine::Json(None),
-                        Some(_) => self.engine = Engine::Params(Box::new(Params::new(params, &self.name))),
+                        Some(_) => {
+                            let outside = Outside {
+                                before: &form.call[..n],
+                                behind: &form.call[n + 1..],
+                                section: form.section.as_ref(),
+                            };
+                            self.engine = Engine::Params(Box::new(Params::new(params, outside, &self.name)));
+                        }
                         None => return Next::Step(Step::More(text.len())),
                     }
                 }

@@ -17,7 +17,7 @@ macro_rules! function_equals {
                     Part::Params($params),
                     Part::Space("\n"),
                     // Some close the outer tag only.
-                    Part::Mark(&["</function>", "</function >", $close]),
+                    Part::Mark(&["</function>", $close]),
                     Part::Space("\n"),
                     Part::Maybe { marks: &[$close], write: true },
                 ],
@@ -31,7 +31,7 @@ macro_rules! function_equals {
                     Part::Params($params),
                     Part::Space("\n"),
                     // Some close the outer tag only.
-                    Part::Mark(&["</function>", "</function >", $close]),
+                    Part::Mark(&["</function>", $close]),
                     Part::Space("\n"),
                     Part::Maybe { marks: &[$close], write: false },
                 ],

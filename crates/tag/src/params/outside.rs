@@ -1,0 +1,53 @@
+//! What stands outside the parameters of a call.
+
+use crate::dialect::{Part, Section};
+use crate::mark::{Found, find, find_last, starts};
+
+/// The markers of a form around its parameters: those that close the call and its section, and those that open another call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outside {
+    /// The parts of the call before its parameters.
+    pub before: &'static [Part],
+    /// The parts behind them.
+    pub behind: &'static [Part],
+    pub section: Option<&'static Section>,
+}
+
+impl Outside {
+    /// The marker at the beginning of `text` that closes the call or its section. With `last`, nothing comes after `text`.
+    pub fn closer(&self, text: &str, last: bool) -> Found {
+        let find = if last { find_last } else { find };
+        let parts = self.behind.iter().map(|part| match part {
+            Part::Mark(marks) | Part::Maybe { marks, .. } => find(marks, text),
+            _ => Found::No,
+        });
+        first(parts.chain(self.section.map(|section| find(section.close, text))))
+    }
+
+    /// The marker at the beginning of `text` that opens a section or a call.
+    pub fn opener(&self, text: &str) -> Found {
+        let parts = self.before.iter().map(|part| match part {
+            // Some headers have a word among their markers, as prose has.
+            Part::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => find(marks, text),
+            Part::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
+                // `<functions>` does not begin with `<function`.
+                Found::Here(length) => match text[length..].chars().next() {
+                    Some(next) if next.is_whitespace() => Found::Here(length),
+                    Some(_) => Found::No,
+                    None => Found::Perhaps,
+                },
+                found => found,
+            })),
+            _ => Found::No,
+        });
+        // What stands behind the name, such as `>`, opens nothing.
+        let named = self.before.iter().position(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
+        let parts = parts.take(named.map_or(usize::MAX, |at| at + 1));
+        first(parts.chain(self.section.map(|section| find(section.open, text))))
+    }
+}
+
+/// The first marker that was found, or that may still come.
+fn first(mut found: impl Iterator<Item = Found>) -> Found {
+    found.find(|found| *found != Found::No).unwrap_or(Found::No)
+}

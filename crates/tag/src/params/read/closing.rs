@@ -1,0 +1,88 @@
+//! Closers in a value: which of them end it.
+
+use super::{Go, Next, Params, State, space};
+use crate::calls::{Calls, Context};
+use crate::mark::Found;
+use crate::params::value::Value;
+
+impl Params {
+    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
+        let at = space(text);
+        self.held.push_str(&text[..at]);
+        if at == text.len() {
+            return Go::More(at);
+        }
+        match self.next(&text[at..]) {
+            Next::Closer => {
+                self.end_value(context, calls);
+                return self.close(at, calls);
+            }
+            Next::Head(head) if self.may_follow(&head, context) => {
+                let length = head.length;
+                self.end_value(context, calls);
+                self.begin(head, context, calls);
+                return Go::On(at + length);
+            }
+            Next::Perhaps => return Go::More(at),
+            _ => {}
+        }
+        self.release(calls);
+        Go::On(at)
+    }
+
+    /// Behind closers of the call in a value whose own is missing, or which holds them: they close the call where the text ends,
+    /// or another call begins. Several may be the end before text of the answer too: until the value's closer, another call or
+    /// the end of the text tells, the value is held.
+    pub(super) fn ending(&mut self, text: &str, last: bool, calls: &mut Calls) -> Go {
+        let at = space(text);
+        self.held.push_str(&text[..at]);
+        if at == text.len() {
+            return Go::More(at);
+        }
+        let rest = &text[at..];
+        match (self.outside.closer(rest, last), self.outside.opener(rest)) {
+            (Found::Here(length), _) => {
+                self.held.push_str(&rest[..length]);
+                self.closers += 1;
+                return Go::On(at + length);
+            }
+            (_, Found::Here(_)) => return Go::Ended,
+            (Found::Perhaps, _) | (_, Found::Perhaps) if !last => return Go::More(at),
+            _ => {}
+        }
+        if let Some(value) = self.value.as_mut().filter(|_| self.closers > 1) {
+            value.suspend();
+        }
+        self.release(calls);
+        Go::On(at)
+    }
+
+    /// Whether the call ends where the text does; with `all`, all of it was read.
+    pub(super) fn ends_here(&self, all: bool) -> bool {
+        match self.state {
+            State::Ending => all || self.is_suspended(),
+            State::Inside => self.is_suspended(),
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_suspended(&self) -> bool {
+        self.value.as_ref().is_some_and(Value::is_suspended)
+    }
+
+    /// A closer that may count.
+    pub(super) fn hold(&mut self, state: State, closer: &str) -> Go {
+        self.held.clear();
+        self.held.push_str(closer);
+        self.state = state;
+        Go::On(closer.len())
+    }
+
+    /// What was held is text.
+    fn release(&mut self, calls: &mut Calls) {
+        let held = std::mem::take(&mut self.held);
+        self.text(&held, calls);
+        self.held = held;
+        self.state = State::Inside;
+    }
+}

@@ -1,0 +1,95 @@
+//! Values that hold closing markers, in every dialect whose values are written as they are: a closing marker in a value is the
+//! value's, in line and on a line of its own, however the text is cut.
+
+use crate::outcome::Outcome;
+use crate::reader::{Reader, Text};
+use serde_json::{Value, json};
+use toolpipe_tag::{Call, Dialect};
+
+const PLACE: &str = "the value";
+
+/// The text of a call of `save` whose `text` is this value, as it is, before another parameter or as the only one.
+fn call(dialect: &Dialect, value: &str, last: bool) -> String {
+    let arguments = if last { json!({ "text": PLACE }) } else { json!({"text": PLACE, "mode": "new"}) };
+    dialect.calls(&[Call { id: "", name: "save", arguments: &arguments.to_string() }]).replacen(PLACE, value, 1)
+}
+
+/// Whether values are written as they are: line ends are not escaped.
+fn is_raw(dialect: &Dialect) -> bool {
+    dialect.calls(&[Call { id: "", name: "save", arguments: r#"{"text": "a\nb"}"# }]).contains("a\nb")
+}
+
+/// The closing markers behind a value: its own, and those of the call and of the section.
+fn closers(dialect: &Dialect) -> (String, Vec<String>) {
+    let text = call(dialect, PLACE, true);
+    let (_, tail) = text.split_once(PLACE).expect("the value stands in the text");
+    let start = ["]<]minimax[>[", "<|close|>", "<"].into_iter().find(|start| tail.contains(start)).unwrap_or("<");
+    let mut markers = tail.split(start).skip(1).map(|rest| format!("{start}{}", rest.trim_end()));
+    (markers.next().unwrap_or_default(), markers.collect())
+}
+
+/// Values that hold these markers.
+fn values(closers: &[String]) -> Vec<String> {
+    let mut out = vec![
+        format!("one {} two", closers.join(" ")),
+        format!("one{}two", closers.concat()),
+        format!("one\n{}\ntwo", closers.join("\n")),
+        format!("one\n\n{}\n\ntwo\n{}\nthree", closers.join("\n\n"), closers.concat()),
+        closers.concat(),
+    ];
+    for closer in closers {
+        let spaced = closer.strip_suffix('>').map_or(closer.clone(), |stem| format!("{stem} >"));
+        out.extend([
+            format!("one {closer} two"),
+            format!("one\n{closer}\ntwo"),
+            format!("one\n{spaced}\ntwo"),
+            format!("one\n{closer}{closer}\n{closer}\ntwo"),
+            format!("{closer}\ntwo"),
+            format!("one\n{closer}"),
+        ]);
+    }
+    out
+}
+
+fn tools(typed: &Value) -> String {
+    let properties = json!({"text": typed, "mode": {"type": "string"}});
+    json!([{"type": "function", "function": {"name": "save", "parameters": {"type": "object", "properties": properties}}}])
+        .to_string()
+}
+
+/// One call whose arguments are these, and nothing else.
+fn is_call(outcome: &Outcome, arguments: &Value) -> bool {
+    let lasting = outcome.lasting(true);
+    let [("save", found, _)] = lasting.calls()[..] else { return false };
+    let text = outcome.text(false) + &outcome.text(true);
+    lasting.0.len() == 1 + usize::from(!text.is_empty())
+        && text.trim().is_empty()
+        && serde_json::from_str::<Value>(found).is_ok_and(|found| found == *arguments)
+}
+
+#[test]
+fn a_value_holds_every_closer_but_its_own() {
+    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
+    let only = std::env::var("CASES").unwrap_or_default();
+    let types = [json!({"type": "string"}), json!({"anyOf": [{"type": "string"}, {"type": "null"}]})];
+    for dialect in Dialect::all().iter().filter(|d| is_raw(d) && d.name.contains(&only)) {
+        count += 1;
+        let (own, others) = closers(dialect);
+        assert!(!own.is_empty() && !others.is_empty(), "{}: {own:?}, {others:?}", dialect.name);
+        for (n, value) in values(&others).iter().enumerate() {
+            let (last, tools) = (n % 2 == 0, tools(&types[n / 2 % 2]));
+            let text = call(dialect, value, last);
+            let arguments = if last { json!({ "text": value }) } else { json!({"text": value, "mode": "new"}) };
+            for name in [dialect.name, "auto"] {
+                let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+                let (outcome, mut why) = reader.every(&input, false);
+                if !is_call(&outcome, &arguments) {
+                    why.push(format!("{:#?}", outcome.lines()));
+                }
+                wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+            }
+        }
+    }
+    assert!(count >= 20 || !only.is_empty(), "only {count} dialects");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
