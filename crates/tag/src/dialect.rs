@@ -175,6 +175,8 @@ pub(crate) enum Shape {
 pub(crate) struct FreeText {
     /// What ends it; the text's end does too, unless the text was cut.
     pub until: &'static [&'static str],
+    /// At the end of the text it may be missing, and the marker before it too: the call has no arguments.
+    pub optional: bool,
     /// What stands in the text for tags that it must not hold, and those tags.
     pub escapes: &'static [(&'static str, &'static str)],
 }

@@ -4,6 +4,9 @@
 //! no call. It says what it finds to [`Calls`]; whether and when that is written is the parser's affair.
 
 mod part;
+mod section;
+#[cfg(test)]
+mod tests;
 
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Step};
@@ -11,7 +14,7 @@ use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Found, find, find_last, space};
+use crate::mark::{Found, find, find_last};
 use crate::params::Params;
 use json::Tools;
 
@@ -21,6 +24,7 @@ const LONGEST: usize = 4096;
 const GAP: usize = 256;
 
 const GAPS: &str = "white space goes on for too long";
+const NO_MARK: &str = "a marker is missing";
 
 /// Where in the form the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +33,10 @@ enum Place {
     Open,
     /// In the section, before a call.
     Inside,
+    /// In text that is no call, behind the marker that opens the section.
+    Noise,
+    /// Behind what was read: nothing more belongs to the calls.
+    Over,
     /// In a part of a call.
     Part(usize),
     /// After the call has been said, in the parts that may follow: closing markers.
@@ -118,6 +126,11 @@ impl Run {
         !self.begun && !self.deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
+    /// Whether other text stands where the section's first call should.
+    pub fn is_noise(&self) -> bool {
+        matches!(self.place, Place::Noise | Place::Over)
+    }
+
     /// Whether the text so far looks so much like a call that it is worth a word when it is none: its tool is known, or its
     /// opening marker stands there and is not found in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
@@ -158,6 +171,8 @@ impl Run {
             let next = match self.place {
                 Place::Open => self.open(rest),
                 Place::Inside => self.inside(rest),
+                Place::Noise => self.noise(rest),
+                Place::Over => Next::Step(Step::Done(0)),
                 Place::Part(n) if n >= self.form.call.len() => {
                     // Every part was read and none said that the call is whole: its last marker does.
                     self.whole(calls);
@@ -227,6 +242,7 @@ impl Run {
                     Engine::Envelope(e) if e.finish() => return Ok(()),
                     Engine::Expression(e) if !cut && e.finish() => return Ok(()),
                     Engine::None if n >= self.form.call.len() => {}
+                    Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
                     _ => return Err("the text ends inside it"),
                 }
                 self.whole(calls);
@@ -243,136 +259,6 @@ impl Run {
         }
         (self.begun, self.deep, self.engine) = (false, false, Engine::None);
     }
-
-    fn open(&mut self, text: &str) -> Next {
-        if let Some(section) = &self.form.section {
-            match self.find(section.open, text) {
-                Found::Here(n) => {
-                    (self.section, self.place) = (true, Place::Inside);
-                    return Next::On(n);
-                }
-                Found::Perhaps => return Next::Step(Step::More(0)),
-                Found::No if !section.optional => return Next::Step(Step::Fail(0, "no section")),
-                Found::No => {}
-            }
-        }
-        self.place = Place::Part(0);
-        Next::On(0)
-    }
-
-    /// In a section before its first call.
-    fn inside(&mut self, text: &str) -> Next {
-        let at = space(text);
-        if let Some(failed) = self.gap(at, GAP) {
-            return failed;
-        }
-        if at == text.len() {
-            return Next::Step(Step::More(at));
-        }
-        let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
-        match self.find(close, &text[at..]) {
-            // A section without a call says that there is none.
-            Found::Here(n) => Next::Step(Step::Done(at + n)),
-            Found::Perhaps => Next::Step(Step::More(at)),
-            Found::No => {
-                self.place = Place::Part(0);
-                Next::On(at)
-            }
-        }
-    }
-
-    /// Takes this much white space; the failure, at the byte that is one too many, where it goes on for longer than `most`.
-    fn gap(&mut self, at: usize, most: usize) -> Option<Next> {
-        let room = most.saturating_sub(self.waited);
-        self.waited += at;
-        (at > room).then_some(Next::Step(Step::Fail(room + 1, GAPS)))
-    }
-
-    /// The markers that may follow when the call is whole already: each may be missing.
-    fn tail(&mut self, n: usize, text: &str) -> Next {
-        let at = space(text);
-        if at > GAP {
-            self.place = Place::Between;
-            return Next::On(0);
-        }
-        let marks =
-            self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
-                Part::Mark(marks) | Part::Maybe { marks, .. } => Some((n + k + 1, *marks)),
-                _ => None,
-            });
-        let mut perhaps = false;
-        for (next, marks) in marks {
-            match self.find(marks, &text[at..]) {
-                Found::Here(length) => {
-                    self.place = Place::Tail(next);
-                    return Next::On(at + length);
-                }
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
-            }
-        }
-        if perhaps {
-            return Next::Step(Step::More(0));
-        }
-        self.place = Place::Between;
-        Next::On(0)
-    }
-
-    /// After a call: another, the end of the section, or a marker too many.
-    fn between(&mut self, text: &str, calls: &mut Calls) -> Next {
-        let at = space(text);
-        if at > GAP {
-            return Next::Step(Step::Done(0));
-        }
-        let rest = &text[at..];
-        let section = self.form.section.as_ref();
-        let mut perhaps = rest.is_empty();
-        if let Some(section) = section {
-            match self.find(section.close, rest) {
-                Found::Here(length) => {
-                    // Without its opening marker it still closes the call that stood alone.
-                    return Next::Step(Step::Done(at + length));
-                }
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
-            }
-            if self.section {
-                let between = section.between.trim();
-                if !between.is_empty()
-                    && let Some(after) = rest.strip_prefix(between)
-                {
-                    self.place = Place::Inside;
-                    return Next::On(text.len() - after.len());
-                }
-                perhaps |= !between.is_empty() && between.starts_with(rest);
-                match self.find(first(self.form.call), rest) {
-                    Found::Here(_) => {
-                        self.place = Place::Part(0);
-                        return Next::On(at);
-                    }
-                    Found::Perhaps => perhaps = true,
-                    Found::No => {}
-                }
-            }
-        }
-        // A closing marker that was written twice, unless the next call begins like it, as fences do.
-        let another = find(first(self.form.call), rest);
-        perhaps |= another == Found::Perhaps;
-        if let Some(Part::Mark(marks) | Part::Maybe { marks, .. }) = self.form.call.last()
-            && self.form.call.len() > 1
-            && another == Found::No
-        {
-            match self.find(marks, rest) {
-                Found::Here(length) => {
-                    calls.note("a closing marker too many was left out");
-                    return Next::Step(Step::Done(at + length));
-                }
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
-            }
-        }
-        Next::Step(if perhaps { Step::More(0) } else { Step::Done(0) })
-    }
 }
 
 /// The markers that a call begins with.
@@ -381,6 +267,15 @@ pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
         Some(Part::Mark(marks)) => marks,
         Some(Part::Tag(tag)) => tag.open,
         _ => &[],
+    }
+}
+
+/// Whether free text and its marker may be missing here at the end of the text.
+fn may_lack(parts: &[Part]) -> bool {
+    match parts {
+        [Part::Space(_), parts @ ..] => may_lack(parts),
+        [Part::Mark(_), Part::Free(free), ..] => free.optional,
+        _ => false,
     }
 }
 

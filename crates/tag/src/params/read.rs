@@ -34,7 +34,7 @@ pub(crate) struct Params {
     held: String,
     /// How many closers of the call and its section follow each other there.
     closers: usize,
-    /// How many bytes were read since the first of these closers, or since the value was suspended.
+    /// How many bytes were read since the first of these closers, or of those at which the value was suspended.
     behind: usize,
 }
 
@@ -53,6 +53,9 @@ enum State {
     Ending,
     Done,
 }
+
+/// How much text is held behind several closers of the call that stand in an open value, in bytes.
+const HELD: usize = 4096;
 
 /// How to go on.
 enum Go {
@@ -199,6 +202,7 @@ impl Params {
         match find(self.form.call_closers, text) {
             Found::Here(length) => {
                 if !self.is_suspended() {
+                    self.resume(calls);
                     self.behind = 0;
                 }
                 self.closers = 1;
@@ -326,6 +330,9 @@ impl Params {
     }
 
     fn text(&mut self, piece: &str, calls: &mut Calls) {
+        if self.behind > HELD {
+            self.resume(calls);
+        }
         if let Some(value) = &mut self.value {
             value.text(piece, calls);
         }

@@ -19,6 +19,11 @@ pub(super) struct Candidate {
 }
 
 impl Candidate {
+    /// Whether it reads a call: it has not failed, and does not look for one behind other text.
+    fn is_live(&self) -> bool {
+        !matches!(self.step, Step::Fail(..)) && !self.run.is_noise()
+    }
+
     /// Reads on in the text of the open call.
     fn push(&mut self, raw: &str, tools: Option<&Tools>, alone: bool) {
         loop {
@@ -36,18 +41,22 @@ impl Candidate {
 
 impl Parser {
     /// Reads the text that follows by each of these forms.
-    pub(crate) fn begin(&mut self, forms: Vec<&'static Form>, reasoning: bool) {
+    pub(crate) fn begin(&mut self, mut forms: Vec<&'static Form>, reasoning: bool) {
         self.raw.clear();
         self.candidates.clear();
         (self.muted, self.said, self.whole) = (false, false, false);
+        forms.sort_by_key(|form| !self.used.is_some_and(|used| std::ptr::eq(used, *form)));
         for form in forms {
             // What is written in the same way by several dialects is read once.
             if self.candidates.iter().any(|c| std::ptr::eq(c.run.form().call, form.call)) {
                 continue;
             }
-            let candidate = Candidate { run: Run::new(form), calls: Calls::default(), at: 0, step: Step::More(0) };
-            let before = self.used.is_some_and(|used| std::ptr::eq(used, form));
-            self.candidates.insert(if before { 0 } else { self.candidates.len() }, candidate);
+            self.candidates.push(Candidate {
+                run: Run::new(form),
+                calls: Calls::default(),
+                at: 0,
+                step: Step::More(0),
+            });
         }
         self.mode = Mode::Call { reasoning };
     }
@@ -89,6 +98,13 @@ impl Parser {
             }
             if !alone {
                 self.candidates.iter_mut().for_each(|c| c.push(&self.raw, self.tools.as_deref(), false));
+                let noise = self.candidates.iter().any(|c| c.run.is_noise());
+                let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
+                if let (Some(c @ Candidate { step: Step::More(_), .. }), None) = (others.next(), others.next())
+                    && noise
+                {
+                    c.push(&self.raw, self.tools.as_deref(), true);
+                }
             }
             if let Some((at, why)) = self.all_failed() {
                 if alone {
@@ -143,18 +159,23 @@ impl Parser {
     }
 
     /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
-    /// up to there is no reason to wait longer.
+    /// up to there is no reason to wait longer. Those that look for a call behind other text come last.
     fn choose(&mut self) -> bool {
+        let live = self.candidates.iter().filter(|c| c.is_live()).count();
+        let counts = |c: &Candidate| live == 0 || c.is_live();
         let whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
-        let begun = |c: &Candidate| c.calls.ops.iter().any(|op| matches!(op, Op::Arguments(_)));
+        let begun = |c: &Candidate| c.calls.ops.iter().any(|op| live == 1 || matches!(op, Op::Arguments(_)));
         // Of several the one with more to it knows more of what may follow.
-        let found = self.candidates.iter().enumerate().filter(|(_, c)| whole(c));
+        let found = self.candidates.iter().enumerate().filter(|(_, c)| counts(c) && whole(c));
         let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());
         let at = match found.max_by_key(|(at, c)| (length(c), std::cmp::Reverse(*at))) {
-            Some((at, _)) => at,
-            None if self.candidates.iter().all(begun) => 0,
-            None => return false,
+            Some((at, _)) => Some(at),
+            None if self.candidates.iter().all(|c| !c.is_live() || begun(c)) => {
+                self.candidates.iter().position(Candidate::is_live)
+            }
+            None => None,
         };
+        let Some(at) = at else { return false };
         self.candidates.swap(0, at);
         self.candidates.truncate(1);
         true
@@ -234,6 +255,8 @@ impl Parser {
     /// The calls are over. Gives the text after them.
     fn over(&mut self, out: &mut dyn Outlet) -> String {
         let at = self.candidates.first().map_or(0, |c| c.at);
+        // Behind a section's marker and other text its calls are still that section's.
+        self.used = self.candidates.first().map(|c| c.run.form()).or(self.used);
         let told = self.whole;
         self.pass_by(at, !told, out);
         let rest = self.raw.split_off(at);

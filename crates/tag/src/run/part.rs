@@ -1,6 +1,6 @@
 //! The parts of a call, one after the other.
 
-use super::{Engine, GAP, LONGEST, Next, Place, Run, fail};
+use super::{Engine, GAP, LONGEST, NO_MARK, Next, Place, Run, fail};
 use crate::balance::Balance;
 use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
@@ -25,7 +25,7 @@ impl Run {
                 }
                 Found::Here(length) => self.on(n + 1, length),
                 Found::Perhaps => Next::Step(Step::More(0)),
-                Found::No => fail("a marker is missing"),
+                Found::No => fail(NO_MARK),
             },
             Part::Maybe { marks, .. } => match self.find(marks, text) {
                 Found::Here(length) => self.on(n + 1, length),

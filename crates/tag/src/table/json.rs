@@ -152,7 +152,7 @@ pub(super) const INKLING: Dialect = Dialect {
                 Part::Mark(&["<|message_model|>"]),
                 Part::Name { until: &["<|content_invoke_tool_text|>"], header: Header::Name },
                 Part::Mark(&["<|content_invoke_tool_text|>"]),
-                Part::Free(&FreeText { until: &["<|end_message|>"], escapes: &[] }),
+                Part::Free(&FreeText { until: &["<|end_message|>"], optional: false, escapes: &[] }),
                 Part::Maybe { marks: &["<|end_message|>"], write: true },
             ],
             between: "",

@@ -57,7 +57,7 @@ pub(super) const LANGCHAIN_XML: Dialect = Dialect {
             Part::Mark(&["</tool>"]),
             Part::Space(""),
             Part::Mark(&["<tool_input>"]),
-            Part::Free(&FreeText { until: &["</tool_input>"], escapes: LANGCHAIN_ESCAPES }),
+            Part::Free(&FreeText { until: &["</tool_input>"], optional: true, escapes: LANGCHAIN_ESCAPES }),
             Part::Maybe { marks: &["</tool_input>"], write: true },
         ],
         ..ANYWHERE
@@ -85,6 +85,7 @@ pub(super) const REACT: Dialect = Dialect {
                 Part::Space(" "),
                 Part::Free(&FreeText {
                     until: &["\nObservation", "\nAction", "\nThought", "\nFinal Answer", "\nQuestion:"],
+                    optional: false,
                     escapes: &[],
                 }),
             ],
@@ -145,7 +146,9 @@ const QWEN_AGENT_LINES: Form = Form {
         Part::Space(""),
         Part::Mark(&[":"]),
         Part::Space(" "),
-        Part::Free(&FreeText { until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"], escapes: &[] }),
+        Part::Free(&FreeText {
+            until: &["\n✿RESULT✿", "\n✿FUNCTION✿", "\n✿RETURN✿"], optional: false, escapes: &[]
+        }),
         Part::Space(""),
         Part::Maybe { marks: &["✿RESULT✿"], write: false },
         Part::Maybe { marks: &[":"], write: false },

@@ -93,3 +93,76 @@ fn a_value_holds_every_closer_but_its_own() {
     assert!(count >= 20 || !only.is_empty(), "only {count} dialects");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// The text with white space before the end of each closing tag.
+fn spaced(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(end) = rest.find("</").and_then(|at| Some(at + rest[at..].find('>')?)) {
+        out.extend([&rest[..end], " >"]);
+        rest = &rest[end + 1..];
+    }
+    out + rest
+}
+
+#[test]
+fn closing_tags_hold_white_space() {
+    let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
+    let (tools, arguments) = (tools(&json!({"type": "string"})), json!({"text": "a b", "mode": "new"}));
+    let call = Call { id: "", name: "save", arguments: &arguments.to_string() };
+    for dialect in Dialect::all() {
+        let written = dialect.calls(&[call]);
+        let text = spaced(&written);
+        count += usize::from(text != written);
+        for name in [dialect.name, "auto"] {
+            let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+            let (outcome, mut why) = reader.every(&input, false);
+            if !is_call(&outcome, &arguments) {
+                why.push(format!("{:#?}", outcome.lines()));
+            }
+            wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+        }
+    }
+    assert!(count >= 30, "only {count} dialects");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The value's closer is missing: the closers of the call end it at the end of the text and before another call.
+#[test]
+fn a_value_without_its_closer_is_closed_with_its_call() {
+    let (mut reader, mut wrong) = (Reader::new(), Vec::new());
+    let (tools, arguments) = (tools(&json!({"type": "string"})), json!({ "text": "one two" }));
+    for dialect in Dialect::all().iter().filter(|d| is_raw(d)) {
+        let (own, _) = closers(dialect);
+        let one = call(dialect, "one two", true);
+        let (head, tail) = one.split_once(&own).expect("the value's closer");
+        // Strings between delimiters have no end without the second.
+        if tail.trim().is_empty() || !own.contains(['/', '｜']) && !own.starts_with("<|close|>") {
+            continue;
+        }
+        let open = format!("{head}{tail}");
+        let both = dialect.calls(&[Call { id: "", name: "save", arguments: &arguments.to_string() }; 2]);
+        let twice = both.replacen(&own, "", 1);
+        for name in [dialect.name, "auto"] {
+            for (text, calls) in [(&open, 1), (&twice, 2)] {
+                let input = Text { dialect: name, text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+                let (outcome, mut why) = reader.every(&input, false);
+                let trim = |found: &str| serde_json::from_str(&found.replace("\\n", "")).unwrap_or(Value::Null);
+                let found = outcome.lasting(true);
+                let found: Vec<Value> = found.calls().iter().map(|(_, found, _)| trim(found)).collect();
+                if found != vec![arguments.clone(); calls] || !outcome.text(false).trim().is_empty() {
+                    why.push(format!("{:#?}", outcome.lines()));
+                }
+                wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+            }
+            // What was cut there may have gone on.
+            let cut = Text { dialect: name, text: &open, tools: Some(&tools), prefill: Some(""), finish: "length" };
+            let (outcome, why) = reader.every(&cut, false);
+            wrong.extend(why);
+            if !outcome.lasting(true).calls().is_empty() {
+                wrong.push(format!("{} as {name}, cut: {open}\n{:#?}", dialect.name, outcome.lines()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}

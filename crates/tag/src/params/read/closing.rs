@@ -1,6 +1,6 @@
 //! Closers in a value: which of them end it.
 
-use super::{Go, Next, Params, State, space};
+use super::{Go, HELD, Next, Params, State, space};
 use crate::calls::{Calls, Context};
 use crate::mark::Found;
 use crate::params::value::Value;
@@ -31,8 +31,8 @@ impl Params {
     }
 
     /// Behind closers of the call in a value whose own is missing, or which holds them: they close the call where the text ends,
-    /// or another call begins. Several may be the end before text of the answer too: until the value's closer, another call or
-    /// the end of the text tells, the value is held.
+    /// or another call begins. Several may be the end before text of the answer too: the value is held until its closer, another
+    /// call or the end of the text comes, but only so long.
     pub(super) fn ending(&mut self, text: &str, last: bool, calls: &mut Calls) -> Go {
         let at = space(text);
         self.held.push_str(&text[..at]);
@@ -67,7 +67,14 @@ impl Params {
     }
 
     pub(super) fn is_suspended(&self) -> bool {
-        self.value.as_ref().is_some_and(Value::is_suspended)
+        self.behind <= HELD && self.value.as_ref().is_some_and(Value::is_suspended)
+    }
+
+    /// The value had not ended.
+    pub(super) fn resume(&mut self, calls: &mut Calls) {
+        if let Some(value) = &mut self.value {
+            value.resume(calls);
+        }
     }
 
     /// A closer that may count.
