@@ -2,46 +2,13 @@
 
 use super::expressions::TOOL_CODE_FENCE;
 use super::{ANYWHERE, around, header::LINE, keys, prompts};
-use crate::dialect::{Dialect, Form, FreeText, Header, Needs, Part, Scope, StartTag};
+use crate::dialect::{Dialect, Form, FreeText, Header, Needs, Part, Scope};
 
 pub(super) const FENCED_JSON: Dialect = Dialect {
     name: "fenced-json",
     aliases: &["json-fence", "fenced", "markdown"],
     models: "any model that follows instructions",
-    forms: &[
-        JSON_FENCE,
-        TOOL_CODE_FENCE,
-        Form {
-            call: &[
-                Part::Mark(&["```xml", "```tool"]),
-                Part::Maybe { marks: &["_call"], write: false },
-                Part::Space("\n"),
-                Part::Mark(&["<tool_call>"]),
-                Part::Space("\n"),
-                Part::Calls(&keys::OBJECT),
-                Part::Space("\n"),
-                Part::Maybe { marks: &["</tool_call>"], write: true },
-                Part::Space("\n"),
-                Part::Maybe { marks: &["```"], write: true },
-            ],
-            ..FENCE
-        },
-        Form {
-            call: &[
-                Part::Mark(&["```xml", "```tool"]),
-                Part::Maybe { marks: &["_call"], write: false },
-                Part::Space("\n"),
-                Part::Tag(&StartTag { open: &["<tool"], end: ">", name: "name", rest: "" }),
-                Part::Space(""),
-                Part::Arguments,
-                Part::Space(""),
-                Part::Maybe { marks: &["</tool>"], write: true },
-                Part::Space("\n"),
-                Part::Maybe { marks: &["```"], write: true },
-            ],
-            ..FENCE
-        },
-    ],
+    forms: &[JSON_FENCE, TOOL_CODE_FENCE],
     framing: &around::THINK,
     prompt: &prompts::FENCE,
 };

@@ -196,6 +196,19 @@ fn quoted_in_a_fence() {
     every("quoted in a fence", true, text, |_, text, found| is_text(found, text));
 }
 
+/// A fence is a call only where it is what the dialect writes round its calls; a marked call inside it is quoted.
+#[test]
+fn quoted_in_a_fence_of_any_word() {
+    for word in ["xml", "json", "tool_call", "tool", "tool_code", "text", "python"] {
+        let text = |d: &Dialect| {
+            let call = d.calls(&[HUT]);
+            let marked = !call.contains("```") && !call.starts_with(['{', '[']) || call.starts_with("[TOOL");
+            marked.then(|| format!("It goes like this:\n```{word}\n{call}\n```\nSee?"))
+        };
+        every("quoted in a fence", true, text, |_, text, found| is_text(found, text));
+    }
+}
+
 #[test]
 fn quoted_in_inline_code() {
     let text = |d: &Dialect| {
