@@ -148,6 +148,11 @@ impl Scanner {
         self.is_valid() && self.depth == 0 && ended
     }
 
+    /// The next byte stands inside a string of a text that is valid so far.
+    pub fn is_in_text(&self) -> bool {
+        self.is_valid() && matches!(self.state, State::Text | State::Escape | State::Hex(_))
+    }
+
     /// Every bracket and quote that was opened is closed, by the grammar or, where that was broken, by counting them.
     /// A text for which this is false was cut.
     pub fn is_closed(&self) -> bool {

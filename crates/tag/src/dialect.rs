@@ -31,6 +31,11 @@ impl Dialect {
         Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
     }
 
+    /// The markers round its reasoning, the usual ones.
+    pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
+        self.framing.reasoning.first().copied()
+    }
+
     /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
     pub fn all() -> &'static [Dialect] {
         table::ALL

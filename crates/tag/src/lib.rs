@@ -5,6 +5,7 @@
 
 mod balance;
 mod calls;
+mod data;
 mod dialect;
 mod envelope;
 mod expression;

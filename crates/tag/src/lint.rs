@@ -50,7 +50,7 @@ impl Lint {
     /// All that leaked into this text, in its order. Takes time linear in the text.
     pub fn search(&self, text: &str) -> Vec<Finding> {
         let b = text.as_bytes();
-        let mut quote = Quote::default();
+        let mut quote = Quote::markdown();
         let mut found = Vec::new();
         // Where the last finding ended, and where JSON that was looked at does.
         let (mut last, mut json) = (0, 0);

@@ -50,6 +50,13 @@ impl Parser {
         if !is_header(header) {
             return self.no_header();
         }
+        if self.cited {
+            self.literal(&text[..length], out);
+            // The body is quoted as its header is.
+            self.quote.cite();
+            self.mode = Mode::Text;
+            return Flow::Took(length);
+        }
         self.decide(false, out);
         self.restart();
         match recipient(header) {
@@ -108,6 +115,10 @@ impl Parser {
             }
             self.literal(&text[said..at], out);
             said = at;
+            // An end of the message in a string of JSON is what the message is about.
+            if self.quote.is_data() {
+                continue;
+            }
             match (start, end) {
                 (_, Found::Here(_)) => {
                     out.left_out(&rest[..length]);
@@ -118,7 +129,7 @@ impl Parser {
                 // A header that is quoted is what the message is about.
                 (Found::Here(_), _) if self.quote.is_quoted() => {}
                 (Found::Here(_), _) => {
-                    self.mode = Mode::Header(Box::new(self.mode.clone()));
+                    (self.mode, self.cited) = (Mode::Header(Box::new(self.mode.clone())), false);
                     return Flow::Took(at);
                 }
                 _ => return Flow::Wait(at),

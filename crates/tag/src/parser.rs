@@ -76,8 +76,11 @@ pub struct Parser {
     begun: i64,
     /// The open call was begun in the output.
     open: bool,
-    /// The call at hand names a tool that is not known: it is read to its end, and given back as text.
+    /// The call at hand names a tool that is not known, or is quoted: it is read to its end, and given back as text, so that
+    /// nothing inside it is taken for a call.
     muted: bool,
+    /// What is at hand, a call or a header, stands right behind a quotation mark.
+    pub(crate) cited: bool,
     /// A call was begun in the text that is kept.
     said: bool,
     /// A call of this region was read whole.
@@ -138,6 +141,7 @@ impl Parser {
             begun: 0,
             open: false,
             muted: false,
+            cited: false,
             said: false,
             whole: false,
             used: None,
@@ -224,11 +228,13 @@ impl Parser {
                 Mode::Header(_) => {
                     let text = std::mem::take(&mut self.held);
                     self.mode = Mode::Text;
-                    out.warning(
-                        "tag_unparsed",
-                        "the text ends inside a message's header, so it is left as text",
-                        &text,
-                    );
+                    if !self.cited {
+                        out.warning(
+                            "tag_unparsed",
+                            "the text ends inside a message's header, so it is left as text",
+                            &text,
+                        );
+                    }
                     self.literal(&text, out);
                 }
                 _ => {

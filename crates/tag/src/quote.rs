@@ -1,9 +1,15 @@
 //! Where in Markdown a text stands: what is quoted there is no call.
 //!
-//! Fenced code, also in fenced code, inline code up to the end of its line, block quotes, and what follows a quotation mark at
-//! once. After CommonMark 0.31, sections 4.5, 5.1 and 6.1, as far as it can be told without looking ahead.
+//! Fenced code, also in fenced code, inline code up to the end of its line, block quotes, the strings of an answer that is JSON,
+//! and what follows a quotation mark at once. After CommonMark 0.31, sections 4.5, 5.1 and 6.1, as far as it can be told without
+//! looking ahead.
 
+use crate::data::Data;
 use memchr::memrchr;
+
+/// The quotation marks of Unicode, opening and closing: which of them opens depends on the language.
+const MARKS: [char; 21] =
+    ['"', '\'', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」', '『', '』', '〝', '＂', '＇'];
 
 /// The state of the text so far; see the module.
 #[derive(Clone, Debug)]
@@ -26,6 +32,8 @@ pub(crate) struct Quote {
     block: bool,
     /// The last character is a quotation mark.
     mark: bool,
+    /// Whether the message is JSON so far.
+    data: Data,
 }
 
 impl Default for Quote {
@@ -40,6 +48,7 @@ impl Default for Quote {
             line_start: true,
             block: false,
             mark: false,
+            data: Data::default(),
         }
     }
 }
@@ -47,13 +56,19 @@ impl Default for Quote {
 impl Quote {
     /// A call or a marker stood here: its line goes on outside code.
     pub fn restart(&mut self) {
-        *self = Quote { line_start: false, ..Quote::default() };
+        *self = Quote { line_start: false, ..Quote::markdown() };
+    }
+
+    /// A text of which it does not matter whether it is JSON.
+    pub fn markdown() -> Quote {
+        Quote { data: Data::other(), ..Quote::default() }
     }
 
     /// Takes text without backticks and tildes.
     pub fn plain(&mut self, text: &str) {
         let b = text.as_bytes();
         let Some(last) = b.last() else { return };
+        self.data.push(text);
         if self.run.1 > 0 {
             self.settle();
         }
@@ -77,10 +92,15 @@ impl Quote {
         }
         self.mark = match last {
             b'"' | b'\'' => true,
-            // “ ‘ « in UTF-8.
-            0x80..=0xbf => text.ends_with(['“', '‘', '«', '„']),
+            // The last byte of a character of more than one.
+            0x80..=0xbf => text.ends_with(MARKS),
             _ => false,
         };
+    }
+
+    /// What follows is as quoted as what came last: text that was told by what stands in it and not by its own quotation mark.
+    pub fn cite(&mut self) {
+        self.mark = true;
     }
 
     /// Takes one backtick or tilde.
@@ -90,6 +110,7 @@ impl Quote {
         }
         self.run = (c, self.run.1 + 1);
         self.mark = false;
+        self.data.push(if c == b'`' { "`" } else { "~" });
     }
 
     /// The run of backticks is over.
@@ -123,12 +144,28 @@ impl Quote {
     /// Whether what comes next is quoted.
     pub fn is_quoted(&mut self) -> bool {
         self.settle();
-        self.fence.is_some() || self.code > 0 || self.block || self.mark
+        self.is_inside() || self.mark
+    }
+
+    /// Whether what comes next stands right behind a quotation mark, and in nothing else that is quoted: the mark quotes it as
+    /// far as it goes.
+    pub fn is_cited(&self) -> bool {
+        // No run of backticks is open behind a quotation mark.
+        self.mark && !self.is_inside()
+    }
+
+    fn is_inside(&self) -> bool {
+        self.fence.is_some() || self.code > 0 || self.block || self.is_data()
+    }
+
+    /// Whether what comes next stands inside a string of an answer that is JSON.
+    pub fn is_data(&self) -> bool {
+        self.data.is_in_text()
     }
 
     /// Whether what comes next is the first of its line, outside code.
     pub fn is_line_start(&self) -> bool {
-        self.line_start && self.run.1 == 0 && self.fence.is_none() && !self.block
+        self.line_start && self.run.1 == 0 && self.fence.is_none() && !self.block && !self.is_data()
     }
 }
 
@@ -178,6 +215,15 @@ mod tests {
             ("> quoted\n", false),
             ("he said \"", true),
             ("he said “", true),
+            ("er sagte „", true),
+            ("er sagte »", true),
+            ("il dit «", true),
+            ("hän sanoi ”", true),
+            ("彼は「", true),
+            ("{\"a\": \"see ", true),
+            ("{\"a\": \"see ` ", true),
+            ("{\"a\": \"see \" ", false),
+            ("See {\"a\": \"see ", false),
             ("é", false),
         ] {
             assert_eq!(quoted(text), want, "{text:?}");

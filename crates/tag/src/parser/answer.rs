@@ -2,7 +2,7 @@
 
 use super::{Flow, Mode, Parser, Tried, WINDOW, ceil};
 use crate::dialect::{Form, Scope};
-use crate::look::{Target, is_fence};
+use crate::look::{Target, ends_itself, is_fence};
 use crate::mark::space;
 use crate::outlet::Outlet;
 use std::rc::Rc;
@@ -111,22 +111,26 @@ impl Parser {
             _ if self.tried.marked => false,
             Target::Form(form) => self.may_begin(form),
             Target::Reasoning => self.blank,
-            Target::DroppedFirst => self.blank || self.framed,
+            Target::DroppedFirst => self.blank || (self.framed && !self.quote.is_data()),
             Target::Answer => {
                 let late = self.unknown || self.thought.is_some();
-                self.blank || self.head.is_some() || (late && !self.quote.is_quoted())
+                let counts = self.head.is_some() && !self.quote.is_data();
+                self.blank || counts || (late && !self.quote.is_quoted())
             }
             Target::Foreign(true) => self.quote.is_line_start(),
-            Target::Message | Target::Foreign(false) => !self.quote.is_quoted(),
+            Target::Message => self.quote.is_cited() || !self.quote.is_quoted(),
+            Target::Foreign(false) => !self.quote.is_quoted(),
         }
     }
 
+    /// Whether a form may begin here, as a call or, right behind a quotation mark, as a quoted one.
     fn may_begin(&mut self, form: &Form) -> bool {
+        let cited = self.quote.is_cited() && ends_itself(form);
         match form.scope {
-            Scope::Line if !self.quote.is_line_start() => false,
+            Scope::Line if !self.quote.is_line_start() => cited,
             Scope::Line if is_fence(form) => true,
             Scope::Message if !self.blank => false,
-            _ => !self.quote.is_quoted(),
+            _ => cited || !self.quote.is_quoted(),
         }
     }
 
@@ -138,6 +142,7 @@ impl Parser {
         let forms: Vec<&'static Form> =
             targets.iter().filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None }).collect();
         self.tried.marked = true;
+        self.cited = self.quote.is_cited();
         if !forms.is_empty() {
             self.begin(forms, false);
             return 0;
@@ -197,6 +202,7 @@ impl Parser {
             let start = rest.trim_start_matches(' ');
             if start.starts_with("to=") {
                 self.mode = Mode::Header(Box::new(Mode::Text));
+                self.cited = false;
                 return Begun::Yes;
             }
             if start.len() < 3 && "to=".starts_with(start) {
@@ -207,6 +213,7 @@ impl Parser {
             return Begun::No;
         }
         let forms = self.look.unmarked.clone();
+        self.cited = false;
         self.begin(forms, false);
         Begun::Yes
     }

@@ -44,7 +44,7 @@ impl Parser {
     pub(crate) fn begin(&mut self, mut forms: Vec<&'static Form>, reasoning: bool) {
         self.raw.clear();
         self.candidates.clear();
-        (self.muted, self.said, self.whole) = (false, false, false);
+        (self.muted, self.said, self.whole) = (self.cited, false, false);
         forms.sort_by_key(|form| !self.used.is_some_and(|used| std::ptr::eq(used, *form)));
         for form in forms {
             // What is written in the same way by several dialects is read once.
@@ -65,7 +65,7 @@ impl Parser {
     pub(crate) fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) {
         self.raw.clear();
         self.candidates.clear();
-        (self.muted, self.said, self.whole) = (false, false, false);
+        (self.muted, self.cited, self.said, self.whole) = (false, false, false, false);
         let mut calls = Calls::default();
         let run = Run::named(form, name, &mut calls);
         self.candidates.push(Candidate { run, calls, at: 0, step: Step::More(0) });
@@ -201,7 +201,7 @@ impl Parser {
                 Op::Done | Op::Note(_) => None,
             };
             if let (Op::Name(_), Some(name)) = (op, text) {
-                self.muted = self.tools.as_ref().is_some_and(|tools| !tools.knows(name));
+                self.muted = self.cited || self.tools.as_ref().is_some_and(|tools| !tools.knows(name));
                 if !self.muted {
                     self.decide(false, out);
                     self.unless_reasoning_ended();
@@ -280,13 +280,17 @@ impl Parser {
             self.decide(false, out);
             out.left_out(&raw[..at]);
         } else {
-            if warn {
+            if warn && !self.cited {
                 out.warning("tag_unparsed", &format!("this is not read as a call, since {NO_TOOL}"), &raw[..at]);
             }
             let call = self.mode.clone();
             self.mode = if call == (Mode::Call { reasoning: true }) { Mode::Reasoning } else { Mode::Text };
             self.literal(&raw[..at], out);
             self.mode = call;
+            if self.cited {
+                // Backticks in a quoted call open no code behind it.
+                self.quote.restart();
+            }
         }
         self.said = false;
         self.raw = raw;
@@ -305,7 +309,7 @@ impl Parser {
         self.mode = if reasoning { Mode::Reasoning } else { Mode::Text };
         let mut raw = std::mem::take(&mut self.raw);
         let shallow = candidate.as_ref().is_none_or(|c| c.run.is_shallow());
-        if open || candidate.is_some_and(|c| c.run.is_marked(why)) {
+        if !self.cited && (open || candidate.is_some_and(|c| c.run.is_marked(why))) {
             out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
         }
         if shallow || at == 0 {

@@ -1,7 +1,7 @@
 //! Reasoning, up to the marker that ends it, or a call that does.
 
 use super::{Flow, Mode, Parser, Tried};
-use crate::look::Target;
+use crate::look::{Target, ends_itself};
 use crate::outlet::Outlet;
 use std::rc::Rc;
 
@@ -25,20 +25,26 @@ impl Parser {
             }
             let mut wait = look.reasoning.iter().any(|(_, close)| close.starts_with(rest));
             let tried = refused && at == 0;
-            if !tried && !look.ends.is_empty() && !self.quote.is_quoted() {
-                let ends =
-                    |t: &Target| matches!(t, Target::Form(form) if look.ends.iter().any(|e| std::ptr::eq(*e, *form)));
-                if let Some(marker) = look.here(rest)
+            let cited = self.quote.is_cited();
+            if !tried && !look.ends.is_empty() && (cited || !self.quote.is_quoted()) {
+                let ends = |t: &Target| {
+                    matches!(t, Target::Form(form) if if cited { ends_itself(form) } else {
+                        look.ends.iter().any(|e| std::ptr::eq(*e, *form))
+                    })
+                };
+                let longer = look.perhaps(rest).any(|marker| marker.targets.iter().any(ends));
+                if let Some(marker) = look.here(rest).filter(|_| !longer)
                     && marker.targets.iter().any(ends)
                 {
                     let forms = marker.targets.iter().filter(|t| ends(t));
                     let forms = forms.filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None });
                     let forms = forms.collect();
                     self.put_reasoning(&text[..at], out);
+                    self.cited = cited;
                     self.begin(forms, true);
                     return Flow::Took(at);
                 }
-                wait |= look.perhaps(rest).any(|marker| marker.targets.iter().any(ends));
+                wait |= longer;
             }
             if wait {
                 self.put_reasoning(&text[..at], out);

@@ -1,0 +1,119 @@
+//! Whether a message is JSON so far: what stands inside the strings of such an answer is data.
+
+use json::Scanner;
+
+/// Follows a message from its first byte; see the module. Each byte is seen once, and nothing is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct Data {
+    state: State,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    /// Nothing but white space so far.
+    Start,
+    /// The beginning of a JSON value. The flag says that it is an object or an array.
+    Json(Scanner, bool),
+    /// Something else.
+    Other,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Data { state: State::Start }
+    }
+}
+
+impl Data {
+    /// A message that is no JSON.
+    pub fn other() -> Data {
+        Data { state: State::Other }
+    }
+
+    /// Takes the next piece of the message.
+    #[inline]
+    pub fn push(&mut self, text: &str) {
+        if !matches!(self.state, State::Other) {
+            self.follow(text);
+        }
+    }
+
+    fn follow(&mut self, text: &str) {
+        let mut rest = text;
+        while !rest.is_empty() {
+            match &mut self.state {
+                State::Other => return,
+                State::Start => {
+                    rest = rest.trim_ascii_start();
+                    self.state = match rest.bytes().next() {
+                        None => return,
+                        Some(first @ (b'{' | b'[' | b'"')) => State::Json(Scanner::default(), first != b'"'),
+                        Some(_) => State::Other,
+                    };
+                }
+                State::Json(scanner, container) => {
+                    // Models write raw line ends into their strings. A string that is the whole message is prose when it has one.
+                    let end = rest.bytes().position(|c| c < b' ').unwrap_or(rest.len());
+                    let used = scanner.push(&rest[..end]);
+                    if used < end {
+                        // The value has ended; another may follow it.
+                        (self.state, rest) = (State::Start, &rest[used..]);
+                        continue;
+                    }
+                    let control = end < rest.len();
+                    if control && !(*container && scanner.is_in_text()) {
+                        scanner.push(&rest[end..=end]);
+                    }
+                    if !scanner.is_valid() {
+                        self.state = State::Other;
+                        return;
+                    }
+                    rest = &rest[end + usize::from(control)..];
+                }
+            }
+        }
+    }
+
+    /// Whether the next byte stands inside a string of the JSON.
+    #[inline]
+    pub fn is_in_text(&self) -> bool {
+        matches!(&self.state, State::Json(scanner, _) if scanner.is_in_text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inside_a_string_of_json() {
+        for (text, want) in [
+            ("", false),
+            ("\"", true),
+            ("\"a", true),
+            ("\"a\\", true),
+            ("\"a\nb", false),
+            ("\"a\" \"b", true),
+            ("\"a\" b \"", false),
+            (" \n{\"a", true),
+            ("{\"a\"", false),
+            ("{\"a\": \"", true),
+            ("{\"a\": \"b\n\t\r\n<", true),
+            ("{\"a\": \"b\n\"", false),
+            ("{\"a\": \"b\"c \"", false),
+            ("{\"a\":\n[1, true,\n\"x\"], \"b\": {\"c\": \"", true),
+            ("{\"a\": 1}\n{\"a\": \"", true),
+            ("{\"a\": 1} {\"a\" \"", false),
+            ("{\"a\": 1} is it: \"", false),
+            ("[see \"", false),
+            ("[TOOL_CALLS] [{\"name\": \"", false),
+            ("I say: {\"a\": \"", false),
+        ] {
+            let mut whole = Data::default();
+            whole.push(text);
+            let mut letters = Data::default();
+            text.split_inclusive(|_| true).for_each(|letter| letters.push(letter));
+            assert_eq!((whole.is_in_text(), letters.is_in_text()), (want, want), "{text:?}");
+        }
+    }
+}
