@@ -26,8 +26,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// The end of the prompt that the text continues, such as '<think>' or '' when nothing was opened; without it what
-    /// `stream_start` says. Where neither says it, models of many dialects may have begun inside reasoning, and up to 256 bytes of
-    /// text are held back until that is clear
+    /// `stream_start` says. Where neither says it, models of many dialects may have begun inside reasoning: up to 256 bytes of
+    /// text are held back until that is clear, and a call is whole only at the end of the stream
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
     /// Report markup that leaked into recorded text, and write nothing else

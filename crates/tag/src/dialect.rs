@@ -193,14 +193,25 @@ pub(crate) struct Framing {
     pub reasoning: &'static [(&'static str, &'static str)],
     /// Whether the prompt may have opened the reasoning already.
     pub prefilled: Prefilled,
-    /// A call's opening marker ends reasoning that was not closed.
-    pub call_ends_reasoning: bool,
+    /// Whether a call's opening marker ends reasoning that was not closed.
+    pub call_ends_reasoning: Ends,
     /// Tokens that mean nothing to a reader: roles, ends of turns, frames of the answer.
     pub dropped: &'static [&'static str],
     /// The same, at the beginning of the message only.
     pub dropped_first: &'static [&'static str],
     /// The answer comes in messages with headers that name a channel or a recipient (Harmony, Muse).
     pub messages: bool,
+}
+
+/// Whether a call ends reasoning that was not closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// A call inside reasoning is part of it.
+    Never,
+    /// It does, unless the reasoning is closed later: then the call was only rehearsed.
+    UnlessClosed,
+    /// It does: the template writes no closing marker before a call.
+    Always,
 }
 
 /// Whether the prompt ends inside reasoning.

@@ -1,6 +1,6 @@
 //! What is looked for: the dialects of a stream, compiled into one list of markers.
 
-use crate::dialect::{Dialect, Form, Part, Prefilled, Scope};
+use crate::dialect::{Dialect, Ends, Form, Part, Prefilled, Scope};
 use crate::run::first;
 use crate::table;
 
@@ -49,8 +49,8 @@ pub struct Look {
     pub(crate) reasoning: Vec<(&'static str, &'static str)>,
     /// Whether the prompt may have opened it.
     pub(crate) prefilled: Prefilled,
-    /// Forms whose marker ends reasoning that was not closed.
-    pub(crate) ends: Vec<&'static Form>,
+    /// Forms whose marker ends reasoning that was not closed; the flag says that it always does.
+    pub(crate) ends: Vec<(&'static Form, bool)>,
     /// Messages with headers are looked for at the beginning of the text.
     pub(crate) messages: bool,
 }
@@ -135,8 +135,10 @@ impl Look {
                     }
                 }
                 form.section.iter().flat_map(|s| s.open).for_each(|mark| add(mark, Target::Form(form)));
-                if framing.call_ends_reasoning {
-                    ends.push(form);
+                match framing.call_ends_reasoning {
+                    Ends::Never => {}
+                    Ends::UnlessClosed => ends.push((form, false)),
+                    Ends::Always => ends.push((form, true)),
                 }
             }
             for pair in framing.reasoning {
@@ -199,6 +201,11 @@ impl Look {
             look.seconds[tick as usize] = [u64::MAX; 4];
         }
         look
+    }
+
+    /// Whether a call of this form ends reasoning, and whether it always does.
+    pub(crate) fn ends(&self, form: &Form) -> Option<bool> {
+        self.ends.iter().find(|(ends, _)| std::ptr::eq(*ends, form)).map(|(_, always)| *always)
     }
 
     /// The marker at the beginning of `text`, the longest that stands there.

@@ -162,6 +162,7 @@ impl Tag {
             return;
         }
         let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
+        choice.parser.forget();
         choice.parser.finish(true, &mut out);
         out.flush();
         for index in choice.written.drain(..) {

@@ -59,6 +59,8 @@ impl Parser {
         }
         self.decide(false, out);
         self.restart();
+        // Such messages say themselves what is reasoning.
+        self.unknown = false;
         match recipient(header) {
             Recipient::Reader => self.mode = Mode::Body { reasoning: false },
             Recipient::Nobody => self.mode = Mode::Body { reasoning: true },

@@ -6,6 +6,7 @@
 
 mod answer;
 mod contest;
+mod head;
 mod reasoning;
 
 use crate::dialect::{Form, Prefilled};
@@ -13,6 +14,7 @@ use crate::look::Look;
 use crate::outlet::Outlet;
 use crate::quote::Quote;
 use contest::Candidate;
+use head::{Gate, Head};
 use json::Tools;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -59,9 +61,9 @@ pub struct Parser {
     /// Text that waits for more.
     held: String,
     /// The beginning of a message of which is not known yet whether it is reasoning.
-    head: Option<String>,
-    /// The end of the prompt is not known.
-    unknown: bool,
+    head: Option<Head>,
+    /// The end of the prompt is not known, nor what it had opened.
+    pub(crate) unknown: bool,
     /// The call that ended reasoning whose closing marker has not come.
     thought: Option<i64>,
     /// Nothing but white space has come of this message.
@@ -74,6 +76,10 @@ pub struct Parser {
     raw: String,
     /// How many calls have begun.
     begun: i64,
+    /// The open call may be taken back by the end of reasoning.
+    gate: Option<Gate>,
+    /// Calls that were read whole and may be taken back so: what is left of their arguments.
+    waiting: Vec<(i64, String)>,
     /// The open call was begun in the output.
     open: bool,
     /// The call at hand names a tool that is not known, or is quoted: it is read to its end, and given back as text, so that
@@ -127,7 +133,7 @@ impl Parser {
         let unknown = prefill.is_none();
         let mut parser = Parser {
             mode: if inside { Mode::Reasoning } else { Mode::Text },
-            head: (unknown && look.prefilled != Prefilled::No).then(String::new),
+            head: (unknown && look.prefilled != Prefilled::No).then(Head::default),
             unknown,
             thought: None,
             look,
@@ -139,6 +145,8 @@ impl Parser {
             candidates: Vec::new(),
             raw: String::new(),
             begun: 0,
+            gate: None,
+            waiting: Vec::new(),
             open: false,
             muted: false,
             cited: false,
@@ -207,7 +215,7 @@ impl Parser {
 
     /// The text does not begin inside reasoning, whatever the prompt was.
     pub fn answer(&mut self) {
-        if self.head.as_ref().is_some_and(String::is_empty) {
+        if self.head.as_ref().is_some_and(Head::is_empty) {
             (self.head, self.unknown) = (None, false);
         }
         if matches!(self.mode, Mode::Reasoning | Mode::Body { reasoning: true }) {
@@ -229,11 +237,8 @@ impl Parser {
                     let text = std::mem::take(&mut self.held);
                     self.mode = Mode::Text;
                     if !self.cited {
-                        out.warning(
-                            "tag_unparsed",
-                            "the text ends inside a message's header, so it is left as text",
-                            &text,
-                        );
+                        let message = "the text ends inside a message's header, so it is left as text";
+                        self.warn("tag_unparsed", message, &text, out);
                     }
                     self.literal(&text, out);
                 }
@@ -249,7 +254,8 @@ impl Parser {
             }
             break;
         }
-        self.decide(cut && self.look.prefilled == Prefilled::Usually, out);
+        self.decide(cut && self.look.prefilled == Prefilled::Usually && self.begun == 0, out);
+        if cut { self.give_up(out) } else { self.release(out) }
     }
 
     fn eat(&mut self, text: Cow<'_, str>, out: &mut dyn Outlet) {
@@ -313,32 +319,6 @@ impl Parser {
                 self.blank &= text.trim_ascii().is_empty();
                 self.say(text, out);
             }
-        }
-    }
-
-    /// Text of the answer, unless it may still turn out to be reasoning.
-    pub(crate) fn say(&mut self, text: &str, out: &mut dyn Outlet) {
-        if text.is_empty() {
-            return;
-        }
-        let Some(head) = &mut self.head else { return out.content(text) };
-        head.push_str(text);
-        if head.len() > WINDOW {
-            let reasoning = self.look.prefilled == Prefilled::Usually;
-            self.decide(reasoning, out);
-            if reasoning {
-                self.mode = Mode::Reasoning;
-            }
-        }
-    }
-
-    /// What was held of the beginning is reasoning, or the answer.
-    pub(crate) fn decide(&mut self, reasoning: bool, out: &mut dyn Outlet) {
-        let Some(head) = self.head.take() else { return };
-        match reasoning {
-            _ if head.is_empty() => {}
-            true => out.reasoning(&head),
-            false => out.content(&head),
         }
     }
 }

@@ -15,8 +15,12 @@ mod file;
 mod generated;
 #[path = "cases/outcome.rs"]
 mod outcome;
+#[path = "cases/quoted.rs"]
+mod quoted;
 #[path = "cases/reader.rs"]
 mod reader;
+#[path = "cases/rehearsed.rs"]
+mod rehearsed;
 
 use crate::file::File;
 use crate::reader::{Reader, Text};

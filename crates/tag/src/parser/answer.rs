@@ -22,7 +22,7 @@ impl Parser {
         let b = text.as_bytes();
         let refused = std::mem::take(&mut self.refused);
         // Where it is decided what an unknown beginning is, other markers may count from there on.
-        let limit = self.head.as_ref().map_or(usize::MAX, |head| ceil(text, WINDOW + 1 - head.len()));
+        let limit = self.head.as_ref().map_or(usize::MAX, |head| ceil(text, WINDOW + 1 - head.size));
         let mut i = 0;
         while i < b.len() {
             if i >= limit {
@@ -172,6 +172,7 @@ impl Parser {
                     self.rehearsed(out);
                 }
                 self.unknown = false;
+                self.release(out);
                 self.restart();
                 out.left_out(marker.text);
             }
@@ -182,17 +183,6 @@ impl Parser {
             }
         }
         length
-    }
-
-    /// Calls that were begun before it was clear that all of it was reasoning.
-    fn rehearsed(&mut self, out: &mut dyn Outlet) {
-        let from = self.thought.take().unwrap_or(0);
-        (from..self.begun).rev().for_each(|index| out.retract(index, "reasoning"));
-        out.warning(
-            "late_reasoning",
-            "reasoning ended here: the text before it was no answer, and its calls do not count; where the prompt had opened it, say so (prefill)",
-            "",
-        );
     }
 
     /// Begins a form without a marker, at the first text of a message.

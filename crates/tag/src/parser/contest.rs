@@ -1,6 +1,6 @@
 //! A call, read by each form that it may be until one is left, or until what they have in common is enough.
 
-use super::{Flow, Mode, Parser, STEP, Tried, floor};
+use super::{Flow, Gate, Mode, Parser, STEP, Tried, floor};
 use crate::calls::{Calls, NO_CALL, NO_TOOL, Op, Step};
 use crate::dialect::Form;
 use crate::outlet::{Outlet, Piece};
@@ -184,7 +184,7 @@ impl Parser {
     /// Writes what the one candidate has said.
     pub(super) fn write(&mut self, out: &mut dyn Outlet) {
         let Some(candidate) = self.candidates.first_mut().filter(|c| !c.calls.ops.is_empty()) else { return };
-        let form = candidate.run.form();
+        let (form, at) = (candidate.run.form(), candidate.at);
         let mut calls = std::mem::take(&mut candidate.calls);
         let mut from = 0;
         let mut piece: Option<Piece<'_>> = None;
@@ -192,7 +192,7 @@ impl Parser {
             if matches!(op, Op::Name(_) | Op::Note(_))
                 && let Some(piece) = piece.take()
             {
-                out.call(piece);
+                self.put(piece, at, out);
             }
             let text = match *op {
                 Op::Name(to) | Op::Id(to) | Op::Arguments(to) => {
@@ -203,44 +203,68 @@ impl Parser {
             if let (Op::Name(_), Some(name)) = (op, text) {
                 self.muted = self.cited || self.tools.as_ref().is_some_and(|tools| !tools.knows(name));
                 if !self.muted {
-                    self.decide(false, out);
-                    self.unless_reasoning_ended();
-                    self.begun += 1;
-                    (self.open, self.said, self.used) = (true, true, Some(form));
+                    self.name(form, out);
                 }
             }
             if self.muted {
                 continue;
             }
             if let Op::Note(what) = op {
-                out.warning("tag_note", what, "");
+                self.warn("tag_note", what, "", out);
                 continue;
             }
             let piece = piece.get_or_insert(Piece { index: self.begun - 1, ..Piece::default() });
             match op {
                 Op::Name(_) => piece.name = text,
                 Op::Id(_) => piece.id = text,
-                Op::Arguments(_) => piece.arguments = text,
-                Op::Done => (piece.done, self.open) = (true, false),
+                Op::Arguments(_) => {
+                    piece.arguments = match (&mut self.gate, text) {
+                        (Some(gate), Some(text)) => Some(gate.pass(text)).filter(|text| !text.is_empty()),
+                        _ => text,
+                    }
+                }
+                Op::Done => {
+                    self.open = false;
+                    match self.gate.take() {
+                        Some(gate) => self.waiting.push((piece.index, gate.tail)),
+                        None => piece.done = true,
+                    }
+                }
                 Op::Note(_) => {}
             }
         }
         if let Some(piece) = piece {
-            out.call(piece);
+            self.put(piece, at, out);
         }
         calls.clear();
         self.candidates[0].calls = calls;
     }
 
-    /// A call that counts has ended the reasoning in which it stands.
-    fn unless_reasoning_ended(&mut self) {
+    /// Writes a piece of the call of which `at` bytes have been read.
+    fn put(&mut self, piece: Piece<'_>, at: usize, out: &mut dyn Outlet) {
+        if piece != (Piece { index: piece.index, ..Piece::default() }) {
+            self.limit(at, out);
+            self.emit(piece, out);
+        }
+    }
+
+    /// A call that counts begins, in this form.
+    fn name(&mut self, form: &'static Form, out: &mut dyn Outlet) {
+        let always = self.look.ends(form) == Some(true);
+        if always {
+            self.unknown = false;
+            self.decide(false, out);
+        }
         if let Mode::Call { reasoning } = &mut self.mode
             && std::mem::take(reasoning)
         {
             // Should the reasoning's end come all the same, the call was only thought of.
-            self.thought = Some(self.begun);
+            self.thought = (!always).then_some(self.begun);
             self.restart();
         }
+        self.gate = self.may_be_rehearsed().then(Gate::default);
+        self.begun += 1;
+        (self.open, self.said, self.used) = (true, true, Some(form));
     }
 
     /// The call at hand is whole: its text is not needed any more.
@@ -276,12 +300,15 @@ impl Parser {
         self.whole = true;
         let raw = std::mem::take(&mut self.raw);
         if !self.muted || std::mem::take(&mut self.said) {
-            // A section without a call said nothing yet.
-            self.decide(false, out);
-            out.left_out(&raw[..at]);
+            if self.begun == 0 {
+                // A section without a call.
+                self.decide(false, out);
+            }
+            self.leave_out(&raw[..at], out);
         } else {
             if warn && !self.cited {
-                out.warning("tag_unparsed", &format!("this is not read as a call, since {NO_TOOL}"), &raw[..at]);
+                let message = format!("this is not read as a call, since {NO_TOOL}");
+                self.warn("tag_unparsed", &message, &raw[..at], out);
             }
             let call = self.mode.clone();
             self.mode = if call == (Mode::Call { reasoning: true }) { Mode::Reasoning } else { Mode::Text };
@@ -301,7 +328,9 @@ impl Parser {
     fn failed(&mut self, at: usize, why: &'static str, out: &mut dyn Outlet) -> String {
         let open = std::mem::take(&mut self.open);
         if open {
-            out.retract(self.begun - 1, "unparsed");
+            self.limit(at, out);
+            self.gate = None;
+            self.retract(self.begun - 1, "unparsed", out);
         }
         let candidate = self.candidates.pop();
         self.candidates.clear();
@@ -310,7 +339,8 @@ impl Parser {
         let mut raw = std::mem::take(&mut self.raw);
         let shallow = candidate.as_ref().is_none_or(|c| c.run.is_shallow());
         if !self.cited && (open || candidate.is_some_and(|c| c.run.is_marked(why))) {
-            out.warning("tag_unparsed", &format!("this is not read as a call, since {why}"), &raw[..at]);
+            let message = format!("this is not read as a call, since {why}");
+            self.warn("tag_unparsed", &message, &raw[..at], out);
         }
         if shallow || at == 0 {
             self.refused = if shallow { self.tried } else { Tried::all() };

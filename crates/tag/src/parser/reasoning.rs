@@ -20,6 +20,7 @@ impl Parser {
                 out.left_out(close);
                 self.mode = Mode::Text;
                 (self.unknown, self.thought) = (false, None);
+                self.release(out);
                 self.restart();
                 return Flow::Took(at + close.len());
             }
@@ -29,7 +30,7 @@ impl Parser {
             if !tried && !look.ends.is_empty() && (cited || !self.quote.is_quoted()) {
                 let ends = |t: &Target| {
                     matches!(t, Target::Form(form) if if cited { ends_itself(form) } else {
-                        look.ends.iter().any(|e| std::ptr::eq(*e, *form))
+                        look.ends(form).is_some()
                     })
                 };
                 let longer = look.perhaps(rest).any(|marker| marker.targets.iter().any(ends));

@@ -1,6 +1,6 @@
 //! What stands around calls and answers, by family.
 
-use crate::dialect::{Framing, Prefilled};
+use crate::dialect::{Ends, Framing, Prefilled};
 
 /// No reasoning of its own, though a model may think all the same; nothing is dropped.
 pub(super) static PLAIN: Framing = BASE;
@@ -10,11 +10,11 @@ pub(super) static THINK: Framing = Framing { prefilled: Prefilled::Perhaps, drop
 
 /// The same, where a call's marker ends the thinking (Qwen 3 Coder and 3.5).
 pub(super) static THINK_TO_CALL: Framing =
-    Framing { prefilled: Prefilled::Perhaps, call_ends_reasoning: true, dropped: CHATML, ..BASE };
+    Framing { prefilled: Prefilled::Perhaps, call_ends_reasoning: Ends::UnlessClosed, dropped: CHATML, ..BASE };
 
 /// Templates that open the thinking themselves, where a call's marker ends it.
 pub(super) static OPENED: Framing =
-    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: CHATML, ..BASE };
+    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: Ends::UnlessClosed, dropped: CHATML, ..BASE };
 
 /// ERNIE frames its answer too.
 pub(super) static ERNIE: Framing =
@@ -46,7 +46,7 @@ pub(super) static DEEPSEEK: Framing = Framing { dropped: DEEPSEEK_ENDS, ..BASE }
 
 /// DeepSeek with thinking, which its template opens.
 pub(super) static DEEPSEEK_THINK: Framing =
-    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: DEEPSEEK_ENDS, ..BASE };
+    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: Ends::UnlessClosed, dropped: DEEPSEEK_ENDS, ..BASE };
 
 /// DeepSeek since 3.1: its template opens the thinking, or closes it at once.
 pub(super) static DEEPSEEK_MAY_THINK: Framing = Framing { prefilled: Prefilled::Perhaps, ..DEEPSEEK_THINK };
@@ -54,6 +54,8 @@ pub(super) static DEEPSEEK_MAY_THINK: Framing = Framing { prefilled: Prefilled::
 /// Cohere Command.
 pub(super) static COHERE: Framing = Framing {
     reasoning: &[("<|START_THINKING|>", "<|END_THINKING|>")],
+    // The prompt may end with `<|START_THINKING|>`.
+    prefilled: Prefilled::Perhaps,
     dropped: &[
         "<|START_RESPONSE|>",
         "<|END_RESPONSE|>",
@@ -93,7 +95,7 @@ pub(super) static APRIEL: Framing = Framing {
 pub(super) static HUNYUAN: Framing = Framing {
     reasoning: &[("<think>", "</think>"), ("<think:opensource>", "</think:opensource>")],
     prefilled: Prefilled::Perhaps,
-    call_ends_reasoning: true,
+    call_ends_reasoning: Ends::UnlessClosed,
     dropped: &["<answer>", "</answer>", "<|eos|>", "<|endoftext|>", "<｜hy_eos｜>", "<｜hy_eos:opensource｜>"],
     ..BASE
 };
@@ -134,11 +136,19 @@ pub(super) static GIGACHAT: Framing = Framing { prefilled: Prefilled::Perhaps, d
 pub(super) static PHI: Framing = Framing { dropped: &["<|end|>", "<|endoftext|>"], ..BASE };
 
 /// Kimi K2.
-pub(super) static KIMI: Framing = Framing { call_ends_reasoning: true, dropped: &["<|im_end|>", "[EOS]"], ..BASE };
+///
+/// It omits `</think>` before the section of its calls, which ends the thinking (github.com/vllm-project/vllm/pull/32216).
+pub(super) static KIMI: Framing = Framing {
+    prefilled: Prefilled::Perhaps,
+    call_ends_reasoning: Ends::Always,
+    dropped: &["<|im_end|>", "[EOS]"],
+    ..BASE
+};
 
 /// Kimi K3 writes its answer in channels.
 pub(super) static KIMI_K3: Framing = Framing {
     reasoning: &[("<|open|>think<|sep|>", "<|close|>think<|sep|>")],
+    prefilled: Prefilled::Perhaps,
     dropped: &[
         "<|open|>message role=\"assistant\"<|sep|>",
         "<|close|>message<|sep|>",
@@ -150,28 +160,30 @@ pub(super) static KIMI_K3: Framing = Framing {
 };
 
 /// GLM 4.5, which opens its thinking itself.
-pub(super) static GLM: Framing = Framing { call_ends_reasoning: true, dropped: GLM_ENDS, ..BASE };
+pub(super) static GLM: Framing = Framing { call_ends_reasoning: Ends::UnlessClosed, dropped: GLM_ENDS, ..BASE };
 
 /// GLM 4.7 and later, whose template opens the thinking.
 pub(super) static GLM_OPENED: Framing =
-    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: GLM_ENDS, ..BASE };
+    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: Ends::UnlessClosed, dropped: GLM_ENDS, ..BASE };
 
 /// Ling and Ring.
 pub(super) static LING: Framing = Framing {
     prefilled: Prefilled::Perhaps,
-    call_ends_reasoning: true,
+    call_ends_reasoning: Ends::UnlessClosed,
     dropped: &["<|role_end|>", "<|endoftext|>", "<|observation|>"],
     ..BASE
 };
 
 /// MiniMax M2.
 pub(super) static MINIMAX: Framing =
-    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: true, dropped: &["[e~["], ..BASE };
+    Framing { prefilled: Prefilled::Usually, call_ends_reasoning: Ends::UnlessClosed, dropped: &["[e~["], ..BASE };
 
 /// MiniMax M3.
 pub(super) static MINIMAX_M3: Framing = Framing {
     reasoning: &[("<mm:think>", "</mm:think>"), ("<think>", "</think>")],
-    call_ends_reasoning: true,
+    // As with M2, whose template opens it.
+    prefilled: Prefilled::Perhaps,
+    call_ends_reasoning: Ends::UnlessClosed,
     dropped: &["[e~["],
     ..BASE
 };
@@ -221,7 +233,7 @@ pub(super) static MUSE: Framing = Framing {
 const BASE: Framing = Framing {
     reasoning: &[("<think>", "</think>")],
     prefilled: Prefilled::No,
-    call_ends_reasoning: false,
+    call_ends_reasoning: Ends::Never,
     dropped: &[],
     dropped_first: &[],
     messages: false,

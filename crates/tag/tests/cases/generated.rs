@@ -5,8 +5,8 @@ use crate::reader::{Found, Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Call, Dialect};
 
-const HUT: Call<'_> = Call { id: "", name: "find_hut", arguments: r#"{"beds": 4}"# };
-const PING: Call<'_> = Call { id: "", name: "ping", arguments: "{}" };
+pub const HUT: Call<'_> = Call { id: "", name: "find_hut", arguments: r#"{"beds": 4}"# };
+pub const PING: Call<'_> = Call { id: "", name: "ping", arguments: "{}" };
 
 /// What a dialect cannot express, or means otherwise: the law, the dialects, and why.
 const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
@@ -33,11 +33,11 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
     ("quoted in reasoning", &["inkling"], "its reasoning ends with the marker that ends its calls"),
 ];
 
-fn excepted(law: &str, dialect: &str) -> bool {
+pub fn excepted(law: &str, dialect: &str) -> bool {
     EXCEPTIONS.iter().any(|(l, dialects, _)| *l == law && dialects.contains(&dialect))
 }
 
-fn tools() -> String {
+pub fn tools() -> String {
     let text = json!({"type": "string"});
     let hut = json!({"type": "object", "properties": {
         "beds": {"type": "integer"}, "note": text, "tags": {"type": "array", "items": text},
@@ -49,7 +49,7 @@ fn tools() -> String {
 
 /// Reads a text of each dialect in every way, with its name and without, and hands the outcome to `law`, which says what is
 /// wrong with it.
-fn every(
+pub fn every(
     name: &str,
     auto: bool,
     text: impl Fn(&Dialect) -> Option<String>,
@@ -76,7 +76,7 @@ fn every(
 }
 
 /// Just these calls, and this text of the answer, but for white space at its ends.
-fn gives(outcome: &Outcome, calls: &[Call<'_>], content: &str) -> Result<(), String> {
+pub fn gives(outcome: &Outcome, calls: &[Call<'_>], content: &str) -> Result<(), String> {
     let found = outcome.calls();
     let same = found.len() == calls.len()
         && found.iter().zip(calls).all(|((name, arguments, _), call)| {
@@ -96,7 +96,7 @@ fn gives(outcome: &Outcome, calls: &[Call<'_>], content: &str) -> Result<(), Str
 }
 
 /// No call, and the text as it was.
-fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
+pub fn is_text(outcome: &Outcome, text: &str) -> Result<(), String> {
     gives(outcome, &[], text)?;
     if outcome.text(false) == text { Ok(()) } else { Err(format!("content {:?}", outcome.text(false))) }
 }
@@ -189,118 +189,6 @@ fn a_marker_inside_a_string() {
             },
         );
     }
-}
-
-#[test]
-fn quoted_in_a_fence() {
-    let text = |d: &Dialect| Some(format!("It goes like this:\n````\n{}\n````\nSee?", d.calls(&[HUT, PING])));
-    every("quoted in a fence", true, text, |_, text, found| is_text(found, text));
-}
-
-/// A fence is a call only where it is what the dialect writes round its calls; a marked call inside it is quoted.
-#[test]
-fn quoted_in_a_fence_of_any_word() {
-    for word in ["xml", "json", "tool_call", "tool", "tool_code", "text", "python"] {
-        let text = |d: &Dialect| {
-            let call = d.calls(&[HUT]);
-            let marked = !call.contains("```") && !call.starts_with(['{', '[']) || call.starts_with("[TOOL");
-            marked.then(|| format!("It goes like this:\n```{word}\n{call}\n```\nSee?"))
-        };
-        every("quoted in a fence", true, text, |_, text, found| is_text(found, text));
-    }
-}
-
-#[test]
-fn quoted_in_inline_code() {
-    let text = |d: &Dialect| {
-        let call = d.calls(&[HUT]).replace('\n', " ");
-        (!call.contains('`')).then(|| format!("Write `{call}` then."))
-    };
-    every("quoted in inline code", true, text, |_, text, found| is_text(found, text));
-}
-
-/// The quotation marks that docs/tag-mode.md promises.
-const QUOTES: [&str; 21] =
-    ["\"", "'", "“", "”", "„", "‟", "‘", "’", "‚", "‛", "«", "»", "‹", "›", "「", "」", "『", "』", "〝", "＂", "＇"];
-
-#[test]
-fn right_behind_a_quotation_mark() {
-    for mark in QUOTES {
-        for calls in [&[HUT][..], &[HUT, PING]] {
-            // One mark quotes one call, or one section of calls.
-            let text = |d: &Dialect| {
-                let mut text = d.calls(calls);
-                if text.starts_with(" to=") {
-                    // Muse's first header begins in the prompt.
-                    text.insert_str(0, "<|start|>assistant");
-                }
-                let one =
-                    calls.len() == 1 || d.calls(&[HUT, PING]).len() < d.calls(&[HUT]).len() + d.calls(&[PING]).len();
-                one.then(|| format!("The page said {mark}{text}{mark} there."))
-            };
-            every("quoted by a mark", mark == "\"" || mark == "“", text, |_, text, found| {
-                is_text(found, text)?;
-                if found.warned("tag_unparsed") > 0 { Err("a warning".to_owned()) } else { Ok(()) }
-            });
-        }
-    }
-}
-
-/// What follows a quoted call is read as ever.
-#[test]
-fn a_call_after_a_quoted_one() {
-    let text = |d: &Dialect| Some(format!("They said “{}” there.\n{}", d.calls(&[PING]), d.calls(&[HUT])));
-    every("text before", true, text, |d, _, found| {
-        if found.calls().len() == 1 && found.calls()[0].0 == HUT.name {
-            Ok(())
-        } else {
-            Err(format!("{}: {:?}", d.name, found.calls()))
-        }
-    });
-}
-
-/// The same inside reasoning that a call would end.
-#[test]
-fn quoted_in_reasoning() {
-    let text = |d: &Dialect| {
-        let (open, close) = d.reasoning()?;
-        Some(format!("{open}They said “{}” there.{close}Done.", d.calls(&[HUT])))
-    };
-    every("quoted in reasoning", true, text, |d, text, found| {
-        let (open, close) = d.reasoning().unwrap_or_default();
-        let (reasoning, content) = text[open.len()..].split_once(close).unwrap_or_default();
-        if !found.calls().is_empty() || found.text(true) != reasoning || found.text(false) != content {
-            return Err("not all of it is reasoning".to_owned());
-        }
-        Ok(())
-    });
-}
-
-/// An answer that is JSON, whose strings hold a call: escaped as JSON is, and as models write it.
-#[test]
-fn inside_a_string_of_json() {
-    let escaped = |d: &Dialect| {
-        let note = format!("see {} there", d.calls(&[HUT]));
-        Some(json!({"tags": ["a", note], "beds": 4, "note": note}).to_string())
-    };
-    every("inside JSON", true, escaped, |_, text, found| is_text(found, text));
-    let pretty = |d: &Dialect| {
-        Some(format!("[\n  {{\n    \"tags\": [\n      {}\n    ]\n  }}\n]", json!(format!("see\t{}", d.calls(&[PING])))))
-    };
-    every("inside JSON", true, pretty, |_, text, found| is_text(found, text));
-    let raw = |d: &Dialect| {
-        let call = d.calls(&[PING]);
-        (!call.contains('"')).then(|| format!("{{\"note\": \"see\n{call}\nthere\"}}"))
-    };
-    every("inside JSON", true, raw, |_, text, found| is_text(found, text));
-    let string = |d: &Dialect| Some(json!(format!("see {} there", d.calls(&[PING]))).to_string());
-    every("inside JSON", true, string, |_, text, found| is_text(found, text));
-}
-
-#[test]
-fn behind_an_answer_that_is_json() {
-    let text = |d: &Dialect| Some(format!("{{\"tags\": [\"a\"], \"note\": \"</think>\"}}\n{}", d.calls(&[HUT])));
-    every("text before", true, text, |_, text, found| gives(found, &[HUT], text.lines().next().unwrap_or_default()));
 }
 
 #[test]

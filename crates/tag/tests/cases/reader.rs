@@ -101,6 +101,11 @@ impl Reader {
 
     /// What a parser makes of these pieces of the text, and of its end after them.
     pub fn parse(&mut self, text: &Text<'_>, pieces: &[&str], cut: bool, out: &mut dyn Outlet) {
+        self.open(text, pieces, out).finish(cut, out);
+    }
+
+    /// What a parser makes of these pieces of the text, while more may come.
+    pub fn open(&mut self, text: &Text<'_>, pieces: &[&str], out: &mut dyn Outlet) -> Parser {
         let look = self
             .looks
             .entry(text.dialect.to_owned())
@@ -111,7 +116,7 @@ impl Reader {
         });
         let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);
         pieces.iter().for_each(|piece| parser.push(piece, out));
-        parser.finish(cut, out);
+        parser
     }
 }
 
@@ -138,6 +143,7 @@ pub struct Found {
 
 #[derive(Debug, Default)]
 pub struct Written {
+    pub index: i64,
     pub name: String,
     pub arguments: String,
     pub id: Option<String>,
@@ -159,9 +165,9 @@ impl Outlet for Found {
 
     fn call(&mut self, piece: Piece<'_>) {
         if let Some(name) = piece.name {
-            self.calls.push(Written { name: name.to_owned(), ..Written::default() });
+            self.calls.push(Written { index: piece.index, name: name.to_owned(), ..Written::default() });
         }
-        let Some(call) = self.calls.last_mut() else { return };
+        let Some(call) = self.calls.iter_mut().rfind(|call| call.index == piece.index) else { return };
         call.arguments.push_str(piece.arguments.unwrap_or_default());
         call.id = call.id.take().or(piece.id.map(str::to_owned));
         call.done |= piece.done;
