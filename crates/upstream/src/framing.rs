@@ -53,7 +53,17 @@ enum Mode {
     Start(Vec<u8>),
     Sse(sse::Decoder),
     Json(Values),
-    Foreign(Vec<u8>),
+    Foreign(Foreign),
+}
+
+/// A body that is neither an event stream nor JSON, as far as its first line tells.
+#[derive(Debug, Default)]
+struct Foreign {
+    /// Its beginning, for the message.
+    kept: Vec<u8>,
+    /// Where its last line begins, and how much of that line has no line end.
+    line: usize,
+    searched: usize,
 }
 
 impl Default for Framing {
@@ -88,9 +98,9 @@ impl Framing {
         match &mut self.mode {
             Mode::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
             Mode::Json(values) => values.finish(on),
-            Mode::Foreign(kept) => {
-                let text = String::from_utf8_lossy(kept);
-                on(Frame::Foreign { text: &text, html: text.trim_start().starts_with('<') });
+            Mode::Foreign(foreign) => {
+                let text = String::from_utf8_lossy(&foreign.kept);
+                on(Frame::Foreign { text: &text, html: unmarked(&foreign.kept).starts_with(b"<") });
             }
             Mode::Start(_) => {}
         }
@@ -109,8 +119,15 @@ impl Framing {
                 values.push(bytes, on);
                 values.held()
             }
-            Mode::Foreign(kept) => {
-                kept.extend_from_slice(&bytes[..bytes.len().min(FOREIGN.saturating_sub(kept.len()))]);
+            Mode::Foreign(foreign) => {
+                let (kept, rest) = bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
+                foreign.kept.extend_from_slice(kept);
+                if foreign.has_event() {
+                    let begun = std::mem::take(&mut foreign.kept);
+                    self.mode = Mode::Sse(sse::Decoder::default());
+                    self.feed(&begun, on);
+                    return self.feed(rest, on);
+                }
                 0
             }
             Mode::Start(_) => 0,
@@ -123,28 +140,63 @@ impl Framing {
     }
 }
 
+impl Foreign {
+    /// Whether a line of an event follows after all. The specification of event streams skips lines with unknown fields,
+    /// so the first line alone decides nothing. An HTML page may have any line.
+    fn has_event(&mut self) -> bool {
+        if unmarked(&self.kept).starts_with(b"<") {
+            return false;
+        }
+        loop {
+            let line = &self.kept[self.line..];
+            if line.starts_with(b"data:") || line.starts_with(b"event:") {
+                return true;
+            }
+            let Some(end) = line[self.searched..].iter().position(|b| matches!(b, b'\n' | b'\r')) else {
+                self.searched = line.len();
+                return false;
+            };
+            self.line += self.searched + end + 1;
+            self.searched = 0;
+        }
+    }
+}
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A body without the byte order marks and the white space before it.
+fn unmarked(begun: &[u8]) -> &[u8] {
+    let mut rest = begun.trim_ascii_start();
+    while let Some(after) = rest.strip_prefix(MARK) {
+        rest = after.trim_ascii_start();
+    }
+    rest
+}
+
 /// What a body that begins with these bytes is; `None` while that is open. `all` says that no more will come.
+///
+/// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
 fn mode(begun: &[u8], all: bool) -> Option<Mode> {
-    const MARK: &[u8] = b"\xef\xbb\xbf";
-    if !all && MARK.starts_with(begun) && begun.len() < MARK.len() {
+    let rest = unmarked(begun);
+    let first = rest.first()?;
+    if !all && MARK.starts_with(rest) {
         return None;
     }
-    let rest = begun.strip_prefix(MARK).unwrap_or(begun).trim_ascii_start();
-    let first = rest.first()?;
     if matches!(first, b'{' | b'[') {
         return Some(Mode::Json(Values::default()));
     }
-    // A line of an event stream is a comment, or a field's name and a colon.
+    // A line of an event stream is a comment, or a field's name, and a colon unless the value is empty.
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
             Some([b':', ..]) => return Some(Mode::Sse(sse::Decoder::default())),
+            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(Mode::Sse(sse::Decoder::default())),
             Some([]) if !all && !field.is_empty() => return None,
             None if !all && field.starts_with(rest) => return None,
             _ => {}
         }
     }
-    Some(Mode::Foreign(Vec::new()))
+    Some(Mode::Foreign(Foreign::default()))
 }
 
 #[cfg(test)]
@@ -174,6 +226,18 @@ mod tests {
             ("Internal Server Error", "Foreign { text: \"Internal Server Error\", html: false }"),
             ("da", "Foreign { text: \"da\", html: false }"),
             ("data", "Foreign { text: \"data\", html: false }"),
+            // After the specification: a line without a colon is a field with an empty value, one mark at the start is
+            // taken away and a second belongs to the name of the first field, and lines with unknown fields are skipped.
+            ("data\ndata: {}\n\n", "Event { name: None, data: \"\\n{}\" }"),
+            ("id\r\ndata: {}\r\n\r\n", "Event { name: None, data: \"{}\" }"),
+            ("retry\rdata: {}", "Event { name: None, data: \"{}\" }"),
+            ("\u{feff}\u{feff}event: x\ndata: {}", "Event { name: None, data: \"{}\" }"),
+            ("\u{feff}\u{feff}data: {}\n\ndata: 2", "Event { name: None, data: \"2\" }"),
+            ("\u{feff}\u{feff}\u{feff}{\"a\":1}", "Value(\"{\\\"a\\\":1}\")"),
+            ("version: 2\nevent: x\ndata: {}\n\n", "Event { name: Some(\"x\"), data: \"{}\" }"),
+            ("dataset: 1\n\ndata: 2", "Event { name: None, data: \"2\" }"),
+            ("upstream error\nid: 7\n", "Foreign { text: \"upstream error\\nid: 7\\n\", html: false }"),
+            ("\u{feff}<html>\ndata: 1", "Foreign { text: \"\\u{feff}<html>\\ndata: 1\", html: true }"),
         ] {
             assert_eq!(frames(&[body.as_bytes()]), [first], "{body}");
             let single: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
