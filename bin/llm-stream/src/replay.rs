@@ -95,9 +95,9 @@ impl Replay {
         let api = match self.api {
             Some(api) => api,
             None => {
-                let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes).is_some();
+                let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
                 let Some(start) = self.ahead(&mut body, path, known).await? else { return Ok(()) };
-                let Some(api) = recognise(start) else {
+                let Some(api) = recognise(start, true) else {
                     bail!("{}: the API cannot be told from the body, name it with --api", path.display());
                 };
                 api

@@ -343,8 +343,8 @@ impl Accumulate {
             let reason = event.get_str("reason").unwrap_or_default();
             out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
         }
-        call.told = Told::Retracted;
-        choice.calls.forget(i);
+        let was_seen = std::mem::replace(&mut call.told, Told::Retracted) != Told::No;
+        choice.calls.forget(i, was_seen);
     }
 }
 

@@ -248,11 +248,16 @@ impl Calls {
         self.by_id.get(id).map(|at| *at as usize)
     }
 
-    /// Frees the id and the indexes of a call that was taken back, so that it can begin again under the same id.
-    pub fn forget(&mut self, at: usize) {
-        let at = at as u32;
-        self.by_id.retain(|_, holder| *holder != at);
-        self.by_far_index.retain(|_, holder| *holder != at);
-        self.by_index.iter_mut().filter(|holder| **holder == at).for_each(|holder| *holder = FREE);
+    /// Frees the id and the indexes of a call that was taken back, so that it can begin again under the same id. A call that
+    /// nobody has seen leaves its place too, if no other call has begun since: the output indexes stay dense.
+    pub fn forget(&mut self, at: usize, was_seen: bool) {
+        let place = at as u32;
+        self.by_id.retain(|_, holder| *holder != place);
+        self.by_far_index.retain(|_, holder| *holder != place);
+        self.by_index.iter_mut().filter(|holder| **holder == place).for_each(|holder| *holder = FREE);
+        if !was_seen && at + 1 == self.list.len() {
+            self.list.pop();
+            self.latest = at.checked_sub(1);
+        }
     }
 }

@@ -5,11 +5,13 @@ use crate::framing::{Frame, Framing};
 use event::Raw;
 
 /// The API whose body begins with `bytes` (some KiB are enough; a cut last frame does no harm). `None` when nothing tells.
+/// With `all` no more will be looked at; without it `None` also says that the next frame may still tell two APIs apart.
 ///
 /// It goes by the first frame that has a mark of one API. What many servers share is [`Api::OpenaiChat`]; an error object alone
 /// tells little, and is taken for the API whose envelope it has.
-pub fn recognise(bytes: &[u8]) -> Option<Api> {
+pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     let mut found = None;
+    let mut shared = None;
     let mut error = None;
     let mut on = |frame: Frame<'_>| {
         let (name, text) = match frame {
@@ -17,33 +19,40 @@ pub fn recognise(bytes: &[u8]) -> Option<Api> {
             Frame::Value(text) | Frame::Broken(text) => (None, text),
             Frame::Foreign { .. } | Frame::TooLong => return,
         };
-        if found.is_none() {
-            match Raw::parse(text) {
-                Ok(data) => {
-                    found = by_frame(name, data);
-                    error = error.or_else(|| by_error(data));
+        if found.is_some() {
+            return;
+        }
+        match Raw::parse(text) {
+            Ok(data) => {
+                found = by_frame(name, data);
+                if found == Some(Api::OpenaiChat) && may_be_mistral(data) {
+                    (shared, found) = (found, None);
                 }
-                Err(_) => found = by_beginning(text),
+                error = error.or_else(|| by_error(data));
             }
+            // Only the beginning of a value; without `all` its rest may follow.
+            Err(_) if all && shared.is_none() => found = by_beginning(text),
+            Err(_) => {}
         }
     };
     let mut framing = Framing::default();
     framing.push(bytes, &mut on);
     framing.finish(&mut on);
     let array = bytes.trim_ascii_start().starts_with(b"[");
-    found.or(if array && error.is_some() { Some(Api::Gemini) } else { error })
+    let last = if array && error.is_some() { Some(Api::Gemini) } else { error };
+    // A frame that was cut may be whole with the next bytes.
+    found.or(if all { shared.or(last) } else { last.filter(|_| shared.is_none()) })
 }
 
 /// The API that a frame has a mark of.
 pub(crate) fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
-        // Mistral's own service names its responses by 32 hex digits; its models elsewhere speak as their servers do.
-        let id = data.get_str("id").unwrap_or_default();
-        let model = data.get_str("model").unwrap_or_default();
-        let hex = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
-        let parts = choices.items().any(|c| c.at(&["delta", "content"]).is_some_and(Raw::is_array));
-        return Some(if (hex || parts) && model.contains("stral") { Api::Mistral } else { Api::OpenaiChat });
+        return Some(if is_mistral(data, choices) { Api::Mistral } else { Api::OpenaiChat });
+    }
+    // Google's Cloud Code wraps each response.
+    if data.at(&["response", "candidates"]).is_some() {
+        return Some(Api::Gemini);
     }
     if has("candidates") || has("usageMetadata") || has("promptFeedback") {
         return Some(Api::Gemini);
@@ -78,6 +87,45 @@ pub(crate) fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     }
 }
 
+/// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM, Venice) speak as their servers do,
+/// with ids of nine characters too, so neither a model's name nor a call's id tells.
+fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
+    // It pads each chunk that says something, to hide its length (https://docs.mistral.ai/resources/changelogs, May 2026).
+    // Amazon's Bedrock pads with the same member.
+    let is_padded = || data.get_str("p").is_some_and(|p| !p.is_empty() && PADDING.starts_with(p.as_ref()));
+    let has_parts = |c: Raw<'_>, part| c.at(&[part, "content"]).is_some_and(Raw::is_array);
+    is_mistral_model(&data.get_str("model").unwrap_or_default())
+        && (is_padded()
+            || is_hex(&data.get_str("id").unwrap_or_default())
+            || choices.items().any(|c| has_parts(c, "delta") || has_parts(c, "message")))
+}
+
+/// What Mistral pads with, from its beginning.
+const PADDING: &str = "abcdefghijklmnopqrstuvwxyz0123456789";
+
+/// Responses of Mistral are named by 32 hex digits.
+fn is_hex(id: &str) -> bool {
+    id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// All of Mistral's models: mistral, ministral, magistral, codestral, devstral, pixtral, voxtral, mixtral, …
+fn is_mistral_model(model: &str) -> bool {
+    model.contains("tral")
+}
+
+/// Whether a chat frame without a mark may yet belong to Mistral: the first chunks say nothing and are not padded.
+fn may_be_mistral(data: Raw<'_>) -> bool {
+    let is_empty = |value: Raw<'_>| matches!(value.text(), "null" | "\"\"" | "[]");
+    let says_something = |choice: Raw<'_>| {
+        let mut members = choice.get("delta").into_iter().flat_map(Raw::entries);
+        members.any(|(key, value)| key != "role" && !is_empty(value))
+            || choice.get("message").is_some()
+            || choice.get("finish_reason").is_some_and(|reason| !is_empty(reason))
+    };
+    is_mistral_model(&data.get_str("model").unwrap_or_default())
+        && !data.get("choices").into_iter().flat_map(Raw::items).any(says_something)
+}
+
 /// The envelopes that errors come in.
 fn by_error(data: Raw<'_>) -> Option<Api> {
     let is_error = data.get_str("type").is_some_and(|t| t == "error");
@@ -104,11 +152,19 @@ fn by_beginning(text: &str) -> Option<Api> {
         ("\"created_at\"", Api::Ollama),
         ("\"tool_plan\"", Api::Cohere),
     ];
-    names
-        .into_iter()
-        .filter_map(|(name, api)| Some((text.find(name)?, api)))
-        .min_by_key(|(at, _)| *at)
-        .map(|(_, api)| api)
+    let first = names.into_iter().filter_map(|(name, api)| Some((text.find(name)?, api))).min_by_key(|(at, _)| *at);
+    let mistral =
+        || member(text, "\"model\"").is_some_and(is_mistral_model) && member(text, "\"id\"").is_some_and(is_hex);
+    match first?.1 {
+        Api::OpenaiChat if mistral() => Some(Api::Mistral),
+        api => Some(api),
+    }
+}
+
+/// The string that follows the first `name`, a member's name in its quotes.
+fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let rest = text[text.find(name)? + name.len()..].trim_ascii_start().strip_prefix(':')?;
+    rest.trim_ascii_start().strip_prefix('"')?.split('"').next()
 }
 
 #[cfg(test)]
@@ -139,10 +195,57 @@ mod tests {
             ("{\"error\":{\"message\":\"m\",\"type\":\"t\"}}", Api::OpenaiChat),
             ("{\"id\":\"x\",\"finish_reason\":\"COMPLETE\",\"message\":{\"role\":\"assistant\"}}", Api::Cohere),
         ] {
-            assert_eq!(recognise(body.as_bytes()), Some(api), "{body}");
+            assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
+        }
+        // Google's Cloud Code, and values of which only the beginning is there.
+        for (body, api) in [
+            ("data: {\"response\":{\"candidates\":[]},\"traceId\":\"t\"}\n\n", Api::Gemini),
+            ("{\"id\":\"x\",\"model\":\"mistral-small\",\"choices\":[{\"message\":{", Api::OpenaiChat),
+            (
+                "{\"id\": \"0123456789abcdef0123456789abcdef\", \"model\": \"mistral-small\", \"choices\":[{\"message\":{",
+                Api::Mistral,
+            ),
+        ] {
+            assert_eq!(recognise(body.as_bytes(), true), Some(api), "{body}");
         }
         for body in ["", "<html>", "data: [DONE]\n\n", "{\"a\":1}"] {
-            assert_eq!(recognise(body.as_bytes()), None, "{body}");
+            assert_eq!(recognise(body.as_bytes(), true), None, "{body}");
         }
+    }
+
+    /// A chat chunk of the model `model` with this delta and these members more.
+    fn chunk(model: &str, delta: &str, more: &str) -> String {
+        format!(
+            "data: {{\"id\":\"chatcmpl-1\",\"model\":\"{model}\",\"choices\":[{{\"index\":0,\"delta\":{delta}}}]{more}}}\n\n"
+        )
+    }
+
+    #[test]
+    fn the_padding_of_its_chunks_tells_mistral_from_its_models_elsewhere() {
+        let (role, text) = (r#"{"role":"assistant","content":""}"#, r#"{"content":"Hi"}"#);
+        let call = r#"{"tool_calls":[{"id":"D681PevKs","function":{"name":"f","arguments":"{}"}}]}"#;
+        let thought = r#"{"reasoning_content":"hm"}"#;
+        let (small, padded) = ("mistral-small-latest", r#","p":"abcdefgh""#);
+        let start = chunk(small, role, "");
+        assert_eq!(recognise(start.as_bytes(), false), None, "the next chunk may tell");
+        assert_eq!(recognise(start.as_bytes(), true), Some(Api::OpenaiChat));
+        for (rest, api) in [
+            (chunk(small, text, padded), Api::Mistral),
+            (chunk(small, call, padded), Api::Mistral),
+            (chunk(small, role, "") + &chunk(small, text, padded), Api::Mistral),
+            (chunk(small, text, ""), Api::OpenaiChat),
+            (chunk(small, call, ""), Api::OpenaiChat),
+            (chunk(small, thought, ""), Api::OpenaiChat),
+            (chunk(small, text, r#","p":"xyz""#), Api::OpenaiChat),
+            (chunk(small, text, r#","p":0.5"#), Api::OpenaiChat),
+        ] {
+            for all in [false, true] {
+                assert_eq!(recognise((start.clone() + &rest).as_bytes(), all), Some(api), "{rest}");
+            }
+            let cut = start.clone() + &rest[..rest.len() - 3];
+            assert_eq!(recognise(cut.as_bytes(), false), None, "{rest}");
+        }
+        assert_eq!(recognise(chunk("gpt-5", role, "").as_bytes(), false), Some(Api::OpenaiChat));
+        assert_eq!(recognise(chunk("gpt-oss", text, padded).as_bytes(), false), Some(Api::OpenaiChat));
     }
 }

@@ -7,7 +7,7 @@ use event::{Collect, Kind, Raw};
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use toolpipe_upstream::{Api, End, Stream, StreamOptions};
+use toolpipe_upstream::{Api, End, Stream, StreamOptions, recognise};
 
 struct Fixture {
     name: String,
@@ -50,6 +50,28 @@ fn kinds(lines: &[String]) -> Vec<Kind> {
 fn there_are_fixtures_of_every_api() {
     for api in Api::ALL {
         assert!(FIXTURES.iter().any(|f| f.api == api), "{}", api.name());
+    }
+}
+
+#[test]
+fn every_body_is_recognised_that_tells_its_api() {
+    let told_by_nothing = [
+        // Errors alone: some come in another API's envelope, some in none.
+        ("anthropic/llamacpp-error-bad-schema.json", Some(Api::OpenaiChat)),
+        ("anthropic/row-38-error-openai-envelope.json", Some(Api::OpenaiChat)),
+        ("cohere/error-body.json", None),
+        ("openai-chat/html-page.sse", None),
+    ];
+    for f in FIXTURES.iter() {
+        let other = told_by_nothing.iter().find(|(name, _)| *name == f.name);
+        assert_eq!(recognise(&f.body, true), other.map_or(Some(f.api), |(_, api)| *api), "{}", f.name);
+        // What the beginning tells is what the whole tells.
+        for at in (0..f.body.len()).step_by(37) {
+            if let Some(api) = recognise(&f.body[..at], false) {
+                assert_eq!(Some(api), recognise(&f.body, true), "{} after {at} bytes", f.name);
+                break;
+            }
+        }
     }
 }
 

@@ -233,10 +233,8 @@ impl Candidate {
             }
             Placed::Held => {}
             Placed::Restart => {
-                // The pieces came out of order: the call begins again, and its arguments follow at its end.
+                // The pieces came out of order: the call begins again under its label, and its arguments follow at its end.
                 turn.retract(choice, Some(open.label), None, "arguments_reordered", out);
-                open.label = self.labels;
-                self.labels += 1;
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
                     index: Some(open.label),

@@ -229,8 +229,7 @@ impl OpenaiResponses {
 
     fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
         if self.items[at].is_call() {
-            let fresh = self.items[at].finish(all, self.labels, turn, out);
-            self.labels += i64::from(fresh);
+            self.items[at].finish(all, turn, out);
         }
     }
 
@@ -342,9 +341,9 @@ mod tests {
     fn the_end_of_a_call_counts_and_nobody_sees_the_wrong_arguments_whole() {
         let out = call(&[&piece("{\"b\":"), &piece("1}"), &done(r#""arguments":"{\"a\":2}""#)]);
         let want =
-            ["#0 id:c f", "#0 {\"b\":", "warning arguments_replaced", "retract #0 arguments_replaced", "#1 id:c f"];
+            ["#0 id:c f", "#0 {\"b\":", "warning arguments_replaced", "retract #0 arguments_replaced", "#0 id:c f"];
         assert_eq!(out[..5], want);
-        assert_eq!(out[5..], ["#1 {\"a\":2}", "#1 done", "end tool_calls completed"]);
+        assert_eq!(out[5..], ["#0 {\"a\":2}", "#0 done", "end tool_calls completed"]);
         // What was not written yet need not be taken back.
         let out = call(&[&piece("{\"a\":"), &piece("1}"), &done(r#""arguments":"{\"a\":2}""#)]);
         assert_eq!(out[1..4], ["#0 {\"a\":", "#0 2}", "#0 done"]);

@@ -146,10 +146,10 @@ impl Item {
     }
 
     /// The call's block is closed, and `all` is its whole text, which counts whatever the pieces said. Where they said something
-    /// else the call begins again under the label `fresh`; gives whether it did.
-    pub(super) fn finish(&mut self, all: Option<Raw<'_>>, fresh: i64, turn: &mut Turn, out: &mut dyn Sink) -> bool {
+    /// else the call is taken back and begins again. It keeps its label, so that the indexes stay dense.
+    pub(super) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
         if self.done {
-            return false;
+            return;
         }
         let said = format!("{}{}", self.sent, std::mem::take(&mut self.held));
         let mut all = all.map(argument_text).unwrap_or_default();
@@ -159,12 +159,10 @@ impl Item {
         if !all.starts_with(&self.sent) && self.same(&said, &all) {
             all = said;
         }
-        let replaced = !all.starts_with(&self.sent);
-        if replaced {
+        if !all.starts_with(&self.sent) {
             let message = "the pieces of a call are not what its end says: the end counts";
             turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
             turn.retract(0, Some(self.label), None, "arguments_replaced", out);
-            self.label = fresh;
             self.sent.clear();
             self.introduce(Some(&self.call_id), Some(&self.name), turn, out);
         }
@@ -182,7 +180,6 @@ impl Item {
         turn.call(0, &delta, None, out);
         self.done = true;
         self.sent = String::new();
-        replaced
     }
 
     /// Whether the pieces say what the end says, though perhaps with other white space.
