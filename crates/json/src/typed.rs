@@ -107,13 +107,15 @@ impl<'a> Typed<'a> {
         self.kinds().is_none_or(|kinds| kinds == [JsonType::String])
     }
 
-    /// Appends the JSON of a raw text: the first of the allowed types, in the order of the schema, that the text can be of.
+    /// Appends the JSON of a raw text: of the allowed type that the text parses as. The order of the types in the schema has no
+    /// meaning. Any text is a string, so a string is what is left when no other type fits.
     ///
     /// Where only a string is allowed, or nothing is known, each byte of it is kept. Elsewhere white space round the text does
-    /// not count, and `null` and `None` are null wherever null is allowed. Valid JSON goes on as it is written; objects and
-    /// arrays may also have raw control characters in their strings, or be written as Python does.
+    /// not count, and `null` and `None` are null wherever null is allowed, beside a string too. Valid JSON goes on as it is
+    /// written; objects and arrays may also have raw control characters in their strings, or be written as Python does.
     pub fn convert(&self, text: &str, out: &mut String) -> Converted {
-        let kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
+        let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
+        kinds.sort_by_key(|kind| *kind == JsonType::String);
         let bare = text.trim_ascii();
         if kinds == [JsonType::String] {
             out.push_str(&event::quoted(text));
@@ -132,7 +134,7 @@ impl<'a> Typed<'a> {
         Converted::Misfit
     }
 
-    /// The types that are allowed, in the order of the schema; `None`: nothing is said of them.
+    /// The types that are allowed, in no order; `None`: nothing is said of them.
     fn kinds(&self) -> Option<Vec<JsonType>> {
         let mut walk = Walk { root: self.root, left: MAX_PARTS };
         let mut kinds = Vec::new();
@@ -189,15 +191,18 @@ impl<'a> Walk<'a> {
         }
         for key in ["anyOf", "oneOf"] {
             if part.contains_key(key) {
-                let mut any = Some(Vec::new());
+                let (mut any, mut unknown) = (Vec::new(), false);
                 for branch in branches(part, key) {
-                    let more = self.kinds(branch, depth + 1);
-                    any = any.zip(more).map(|(mut all, more)| {
-                        union(&mut all, &more);
-                        all
-                    });
+                    match self.kinds(branch, depth + 1) {
+                        Some(more) => union(&mut any, &more),
+                        None => unknown = true,
+                    }
                 }
-                narrow(any.filter(|any| !any.is_empty()));
+                // A branch that says nothing lets a string in, as a schema that says nothing does.
+                if unknown && !any.is_empty() {
+                    union(&mut any, &[JsonType::String]);
+                }
+                narrow(Some(any).filter(|any| !any.is_empty()));
             }
         }
         for branch in branches(part, "allOf") {
@@ -251,7 +256,7 @@ fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     }
 }
 
-/// The types of the values that `enum` or `const` lists. Strings come last, since any text is one.
+/// The types of the values that `enum` or `const` lists.
 fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     let listed = part.get("enum").and_then(Value::as_array).map(Vec::as_slice);
     let listed = part.get("const").map(std::slice::from_ref).or(listed)?;
@@ -268,7 +273,6 @@ fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
         };
         union(&mut kinds, &[kind]);
     }
-    kinds.sort_by_key(|kind| *kind == JsonType::String);
     Some(kinds)
 }
 
@@ -285,7 +289,7 @@ fn union(kinds: &mut Vec<JsonType>, more: &[JsonType]) {
     }
 }
 
-/// What two lists allow, in the order of the first; the first where they have nothing in common.
+/// What two lists allow; the first where they have nothing in common.
 fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     let mut kinds: Vec<JsonType> = a.iter().copied().filter(|kind| has(b, *kind)).collect();
     if a.contains(&JsonType::Number) && !b.contains(&JsonType::Number) && b.contains(&JsonType::Integer) {
@@ -381,14 +385,32 @@ mod tests {
             (r#"{"const":3}"#, "3", "3"),
             (r#"{"enum":["auto",1,2.5]}"#, "2.5", "2.5"),
             (r#"{"enum":["auto",1]}"#, "auto", r#""auto""#),
-            // The order of the schema.
+            // A string is what no other type fits, whatever the order.
             (r#"{"type":["integer","string"]}"#, "5", "5"),
             (r#"{"type":["integer","string"]}"#, "05", r#""05""#),
-            (r#"{"type":["string","integer"]}"#, "5", r#""5""#),
+            (r#"{"type":["string","integer"]}"#, "5", "5"),
+            (r#"{"type":["string","integer"]}"#, "05", r#""05""#),
+            (r#"{"type":["string","integer"]}"#, "5.5", r#""5.5""#),
+            (r#"{"type":["string","integer"]}"#, " five\n", r#"" five\n""#),
+            (r#"{"type":["string","number","null"]}"#, "5.50", "5.50"),
+            (r#"{"type":["string","boolean"]}"#, "false", "false"),
+            (r#"{"type":["string","object"]}"#, r#"{"a":1}"#, r#"{"a":1}"#),
+            (r#"{"type":["string","object"]}"#, "{nope", r#""{nope""#),
+            (r#"{"type":["string","array"]}"#, "[1, 'a']", r#"[1, "a"]"#),
+            (r#"{"anyOf":[{"type":"string"},{"type":"integer"}]}"#, "5", "5"),
+            (r#"{"oneOf":[{"type":"string"},{"type":"object"},{"type":"null"}]}"#, "{}", "{}"),
+            (r#"{"oneOf":[{"type":"string"},{"type":"object"},{"type":"null"}]}"#, "null", "null"),
+            (r#"{"anyOf":[{"type":"string"},{"type":["string","integer"]}]}"#, "7", "7"),
+            (r##"{"anyOf":[{"type":"string"},{"$ref":"#/$defs/n"}],"$defs":{"n":{"type":"integer"}}}"##, "7", "7"),
+            (r#"{"type":["string","integer"],"enum":["1","2"]}"#, "1", r#""1""#),
+            (r#"{"type":"string","anyOf":[{"type":"integer"},{"minLength":1}]}"#, "7", r#""7""#),
+            // Anything, or null.
+            (r#"{"anyOf":[{},{"type":"null"}]}"#, "null", "null"),
+            (r#"{"anyOf":[{},{"type":"null"}]}"#, " 5", r#"" 5""#),
             (r#"{"anyOf":[{"type":"integer"},{"type":"null"}]}"#, "null", "null"),
             (r#"{"anyOf":[{"type":"integer"},{"type":"null"}]}"#, "7", "7"),
             (r#"{"oneOf":[{"type":"boolean"},{"type":"string"}]}"#, "False", "false"),
-            (r#"{"anyOf":[{"type":"integer"},{}]}"#, "7", r#""7""#),
+            (r#"{"anyOf":[{"type":"integer"},{}]}"#, "7", "7"),
             (r#"{"allOf":[{"type":["string","number"]},{"type":"integer"}]}"#, "7", "7"),
             (r#"{"type":"number","enum":[1,2]}"#, "2", "2"),
             // References.
