@@ -1,18 +1,202 @@
-//! What it may cost to explain why a value does not fit a schema.
+//! What a schema may cost: the steps of a validation, counted before it begins.
 //!
-//! Saying yes or no is cheap, since the validator remembers what it has seen. Collecting the errors is not: alternatives that
-//! refer to each other multiply. So the paths are counted first.
+//! Alternatives and references that lead to each other multiply: thirty pairs of references, 2 kB of schema, are a billion
+//! steps at one value. The validator remembers what came of a list or an object under a schema that refers to itself, and of
+//! nothing else. So everything else is counted, with its references followed; a schema that costs too much is not compiled.
 
-use serde_json::Value;
-use std::collections::HashMap;
+use crate::references::References;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
 
+/// Steps of a validation along one path down the value, from which on a schema is refused. One without references has about
+/// as many as it has keywords.
+const MAX_STEPS: u64 = 1_000_000;
+/// Steps of the validation of one value as a whole.
+const MAX_TOTAL: u64 = 200_000_000;
+/// How many schemas in a row may apply to the same value. Each takes stack, and so often as the value is deep.
+const MAX_ROW: usize = 48;
+/// How many schemas the references may lead through on one path down the value.
+const MAX_NESTED: usize = 1_000;
+/// How many parts may have an `$id`, since each reference is looked up in all of them.
+const MAX_ROOTS: usize = 100;
 /// Steps that an explanation may take.
 const AFFORDABLE: u64 = 2_000_000;
+
+/// Steps that a validation takes along one path down a value, at most.
+///
+/// # Errors
+/// Why the schema is too complex.
+pub(crate) fn steps(root: &Value) -> Result<u64, &'static str> {
+    let references = References::new(root);
+    if references.roots() > MAX_ROOTS {
+        return Err("more than 100 of its parts have an $id");
+    }
+    let mut weigh = Weigh { references, places: HashMap::new(), paths: HashMap::new(), recursive: HashSet::new() };
+    let mut sum = weigh.path(root, 0)?;
+    // What refers to itself is validated once for each list and object that it meets.
+    for part in &weigh.recursive {
+        sum = sum.saturating_add(weigh.paths.get(part).copied().flatten().unwrap_or(MAX_STEPS));
+    }
+    if sum > MAX_STEPS { Err(MANY) } else { Ok(sum) }
+}
+
+const MANY: &str = "its references and alternatives multiply to more than 1,000,000 steps at one value";
+const ROW: &str = "more than 48 schemas in a row apply to one value";
+
+/// Whether arguments of this length, or else this many values, can be validated in `steps` each.
+pub(crate) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
+    let bears = |parts: u64| steps.saturating_mul(parts) <= MAX_TOTAL;
+    bears(length as u64) || bears(measure(value).1)
+}
+
+/// What applies to one value.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// Steps at this value, without those at its members and items.
+    steps: u64,
+    /// Steps that tell which of its members and items were evaluated.
+    marks: u64,
+    /// How many schemas apply in a row.
+    row: usize,
+}
+
+/// Counts by the address of a schema; `None` while it is being counted.
+struct Weigh<'s> {
+    references: References<'s>,
+    places: HashMap<*const Value, Option<Place>>,
+    paths: HashMap<*const Value, Option<u64>>,
+    /// Schemas that lead back to themselves, by a step into the value.
+    recursive: HashSet<*const Value>,
+}
+
+impl<'s> Weigh<'s> {
+    fn place(&mut self, schema: &'s Value, row: usize) -> Result<Place, &'static str> {
+        let mut place = Place { steps: 1, marks: 1, row: 1 };
+        let Value::Object(members) = schema else { return Ok(place) };
+        let address = std::ptr::from_ref(schema);
+        match self.places.get(&address) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => return Err("it refers to itself without a step into the value"),
+            None if row > MAX_ROW => return Err(ROW),
+            None => self.places.insert(address, None),
+        };
+        place.steps += own(members);
+        for part in self.in_place(members) {
+            let part = self.place(part, row + 1)?;
+            place.steps = place.steps.saturating_add(part.steps);
+            place.marks = place.marks.saturating_add(part.steps.saturating_mul(2)).saturating_add(part.marks);
+            place.row = place.row.max(part.row + 1);
+            if place.row > MAX_ROW {
+                return Err(ROW);
+            }
+        }
+        if members.contains_key("unevaluatedProperties") || members.contains_key("unevaluatedItems") {
+            place.steps = place.steps.saturating_add(place.marks);
+        }
+        if place.steps > MAX_STEPS {
+            return Err(MANY);
+        }
+        self.places.insert(address, Some(place));
+        Ok(place)
+    }
+
+    fn path(&mut self, schema: &'s Value, nested: usize) -> Result<u64, &'static str> {
+        let Value::Object(members) = schema else { return Ok(1) };
+        let address = std::ptr::from_ref(schema);
+        match self.paths.get(&address) {
+            Some(Some(known)) => return Ok(*known),
+            Some(None) => {
+                self.recursive.insert(address);
+                return Ok(self.place(schema, 1)?.steps);
+            }
+            None if nested > MAX_NESTED => return Err("its references lead through more than 1,000 schemas"),
+            None => self.paths.insert(address, None),
+        };
+        let mut steps = self.place(schema, 1)?.steps;
+        for part in self.in_place(members) {
+            // The steps of this part at the value itself are counted already.
+            let below = self.path(part, nested + 1)?.saturating_sub(self.place(part, 1)?.steps);
+            steps = steps.saturating_add(below);
+        }
+        steps = steps.saturating_add(self.below(members, nested + 1)?);
+        if steps > MAX_STEPS {
+            return Err(MANY);
+        }
+        self.paths.insert(address, Some(steps));
+        Ok(steps)
+    }
+
+    /// The steps at the most expensive member, item or key.
+    fn below(&mut self, members: &'s Map<String, Value>, nested: usize) -> Result<u64, &'static str> {
+        let mut sum = |keys: &[&str], named: &[&str]| -> Result<u64, &'static str> {
+            let mut sum: u64 = 0;
+            for key in keys {
+                sum = match members.get(*key) {
+                    // Of the schemas for single names or places, one applies to a member or item.
+                    Some(Value::Array(all)) => sum.saturating_add(self.most(all.iter(), nested)?),
+                    Some(Value::Object(all)) if named.contains(key) => {
+                        sum.saturating_add(self.most(all.values(), nested)?)
+                    }
+                    Some(schema) => sum.saturating_add(self.path(schema, nested)?),
+                    None => sum,
+                };
+            }
+            Ok(sum)
+        };
+        let mut member = sum(&["properties", "additionalProperties", "unevaluatedProperties"], &["properties"])?;
+        let item = sum(&["prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"], &[])?;
+        let key = sum(&["propertyNames"], &[])?;
+        // Any number of patterns may match one name.
+        if let Some(Value::Object(patterns)) = members.get("patternProperties") {
+            for schema in patterns.values() {
+                member = member.saturating_add(self.path(schema, nested)?);
+            }
+        }
+        Ok(member.max(item).max(key))
+    }
+
+    fn most(&mut self, schemas: impl Iterator<Item = &'s Value>, nested: usize) -> Result<u64, &'static str> {
+        schemas.map(|schema| self.path(schema, nested)).try_fold(0, |most, steps| Ok(steps?.max(most)))
+    }
+
+    /// The parts of a schema that apply to the same value as it does.
+    fn in_place(&self, members: &'s Map<String, Value>) -> Vec<&'s Value> {
+        let mut parts = Vec::new();
+        for (key, value) in members {
+            match (key.as_str(), value) {
+                ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target)) => {
+                    parts.extend(self.references.targets(target));
+                }
+                ("allOf" | "anyOf" | "oneOf", Value::Array(all)) => parts.extend(all),
+                ("not" | "if" | "then" | "else", schema) => parts.push(schema),
+                ("dependentSchemas" | "dependencies", Value::Object(all)) => parts.extend(all.values()),
+                _ => {}
+            }
+        }
+        parts
+    }
+}
+
+/// The steps of a schema's own keywords at one value.
+fn own(members: &Map<String, Value>) -> u64 {
+    let mut steps = 0;
+    for (key, value) in members {
+        steps += match (key.as_str(), value) {
+            ("properties" | "patternProperties" | "dependentRequired" | "dependencies", Value::Object(all)) => {
+                all.len() as u64
+            }
+            ("required", Value::Array(all)) => all.len() as u64,
+            ("enum" | "const", data) => measure(data).1,
+            _ => 0,
+        };
+    }
+    steps
+}
 
 /// Whether the errors of `value` under `root` can be collected without an explosion.
 pub(crate) fn affordable(root: &Value, value: &Value) -> bool {
     let (depth, parts) = measure(value);
-    let mut count = Count { root, seen: HashMap::new() };
+    let mut count = Count { references: References::new(root), seen: HashMap::new() };
     count.paths(root, depth, 0).saturating_mul(parts) <= AFFORDABLE
 }
 
@@ -27,7 +211,7 @@ fn measure(value: &Value) -> (usize, u64) {
 }
 
 struct Count<'s> {
-    root: &'s Value,
+    references: References<'s>,
     /// Paths below a schema, by its address and the depth that is left; [`AFFORDABLE`] while they are being counted, so that
     /// a schema that leads back to itself without a step into the value counts as too many.
     seen: HashMap<(*const Value, usize), u64>,
@@ -48,12 +232,14 @@ impl<'s> Count<'s> {
             Value::Object(members) => {
                 for (key, value) in members {
                     let n = match key.as_str() {
-                        "$ref" | "$dynamicRef" | "$recursiveRef" => match self.target(value) {
-                            Some(target) => self.paths(target, depth, nested + 1),
-                            None => AFFORDABLE,
-                        },
-                        "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependentSchemas"
-                        | "dependencies" => self.children(value, depth, nested),
+                        "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                            let targets = self.references.targets(value.as_str().unwrap_or_default());
+                            targets.into_iter().fold(0, |n: u64, t| n.saturating_add(self.paths(t, depth, nested + 1)))
+                        }
+                        "allOf" | "anyOf" | "oneOf" | "dependentSchemas" | "dependencies" => {
+                            self.children(value, depth, nested)
+                        }
+                        "not" | "if" | "then" | "else" => self.paths(value, depth, nested + 1),
                         "$defs" | "definitions" | "enum" | "const" | "default" | "example" | "examples" => 0,
                         _ if depth == 0 => 0,
                         "properties" | "patternProperties" | "prefixItems" => self.children(value, depth - 1, nested),
@@ -76,10 +262,6 @@ impl<'s> Count<'s> {
             _ => 0,
         }
     }
-
-    fn target(&self, reference: &Value) -> Option<&'s Value> {
-        self.root.pointer(reference.as_str()?.strip_prefix('#')?)
-    }
 }
 
 #[cfg(test)]
@@ -97,5 +279,108 @@ mod tests {
         let deep = (0..60).fold(json!([]), |v, _| json!([v]));
         assert!(affordable(&double, &json!([[]])) && !affordable(&double, &deep));
         assert!(!affordable(&json!({"$ref":"#"}), &json!({})));
+    }
+
+    /// `n` schemas, each of which `make` builds from a reference to the next; the last is `leaf`.
+    fn chain(n: usize, leaf: Value, make: impl Fn(Value) -> Value) -> Value {
+        let mut defs = Map::new();
+        for i in 0..n {
+            defs.insert(format!("d{i}"), make(json!({"$ref": format!("#/$defs/d{}", i + 1)})));
+        }
+        defs.insert(format!("d{n}"), leaf);
+        json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": defs})
+    }
+
+    #[test]
+    fn what_multiplies_is_refused() {
+        let text = || json!({"type": "string"});
+        for schema in [
+            // At one value: alternatives, conditions, and what is evaluated twice.
+            chain(20, text(), |next| json!({"anyOf": [next, next]})),
+            chain(20, text(), |next| json!({"oneOf": [next, next]})),
+            chain(20, text(), |next| json!({"allOf": [next, next]})),
+            chain(20, text(), |next| json!({"if": next, "then": next, "else": next})),
+            chain(14, text(), |next| json!({"not": {"anyOf": [next, next, next]}})),
+            chain(20, text(), |next| json!({"dependentSchemas": {"a": next, "b": next}})),
+            chain(16, text(), |next| json!({"allOf": [next], "unevaluatedProperties": false})),
+            chain(16, text(), |next| json!({"anyOf": [next], "unevaluatedItems": false})),
+            // A step into the value between them.
+            chain(30, text(), |next| json!({"anyOf": [{"items": next}, {"items": next}]})),
+            chain(30, text(), |next| json!({"anyOf": [{"properties": {"x": next}}, {"properties": {"x": next}}]})),
+            chain(
+                30,
+                text(),
+                |next| json!({"allOf": [{"additionalProperties": next}, {"additionalProperties": next}]}),
+            ),
+            chain(30, text(), |next| json!({"patternProperties": {"^x": next, "x$": next}})),
+            chain(30, text(), |next| json!({"items": next, "contains": next})),
+            // The last leads back to the first.
+            chain(
+                30,
+                json!({"items": {"$ref": "#/$defs/d0"}}),
+                |next| json!({"oneOf": [{"items": next}, {"items": next}]}),
+            ),
+            // Wide instead of deep.
+            json!({"$defs": {"w": {"anyOf": vec![text(); 2_000]}}, "anyOf": vec![json!({"$ref": "#/$defs/w"}); 2_000]}),
+            // By an anchor, by escapes, and by a pointer that starts at another root.
+            json!({"$defs": {"w": {"$anchor": "w", "anyOf": vec![text(); 2_000]}}, "anyOf": vec![json!({"$ref": "#w"}); 2_000]}),
+            json!({"$defs": {"w w": {"anyOf": vec![text(); 2_000]}}, "anyOf": vec![json!({"$ref": "#/%24defs/w%20w"}); 2_000]}),
+            json!({"$defs": {"w": {}, "in": {"$id": "in", "$defs": {"w": {"anyOf": vec![text(); 2_000]}},
+                "anyOf": vec![json!({"$ref": "#/$defs/w"}); 2_000]}}, "$ref": "#/$defs/in"}),
+        ] {
+            assert_eq!(steps(&schema), Err(MANY), "{}", &schema.to_string()[..200]);
+        }
+        // Each schema in a row takes stack at each level of the value.
+        assert_eq!(steps(&chain(60, text(), |next| next)), Err(ROW));
+        assert_eq!(steps(&chain(5_000, text(), |next| next)), Err(ROW));
+        assert!(steps(&chain(5_000, text(), |next| json!({"items": next}))).unwrap_err().contains("1,000 schemas"));
+    }
+
+    #[test]
+    fn a_schema_that_leads_back_needs_a_step_into_the_value() {
+        let refused = |schema: Value| steps(&schema).unwrap_err().contains("without a step");
+        assert!(refused(json!({"$ref": "#"})));
+        assert!(refused(json!({"allOf": [{"$ref": "#"}]})));
+        assert!(refused(
+            json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"not": {"$ref": "#/$defs/a"}}}, "items": {"$ref": "#/$defs/a"}})
+        ));
+        assert!(refused(json!({"$dynamicAnchor": "n", "anyOf": [{"$dynamicRef": "#n"}, {"type": "string"}]})));
+        assert!(steps(&json!({"properties": {"a": {"$ref": "#"}}})).is_ok());
+    }
+
+    #[test]
+    fn what_tools_have_is_cheap() {
+        for (schema, most) in [
+            (json!({}), 1),
+            (json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}), 10),
+            // A record of forty members in a list.
+            (
+                json!({"properties": {"rows": {"items": {"properties":
+                    (0..40).map(|i| (format!("c{i}"), json!({"type": "string"}))).collect::<Map<_, _>>()}}}}),
+                60,
+            ),
+            // An expression of ten operators, each with two operands that are expressions.
+            (
+                json!({"$ref": "#/$defs/e", "$defs": {"e": {"oneOf": (0..10).map(|i| json!({"type": "object", "required": ["op"],
+                    "properties": {"op": {"const": i}, "left": {"$ref": "#/$defs/e"}, "right": {"$ref": "#/$defs/e"}}})).collect::<Vec<_>>()}}}),
+                2_000,
+            ),
+            // Any JSON.
+            (
+                json!({"$defs": {"v": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/v"}},
+                    {"type": "object", "additionalProperties": {"$ref": "#/$defs/v"}}]}}, "additionalProperties": {"$ref": "#/$defs/v"}}),
+                60,
+            ),
+        ] {
+            let counted = steps(&schema).unwrap();
+            assert!(counted <= most, "{counted} {schema}");
+        }
+    }
+
+    #[test]
+    fn the_length_of_the_arguments_counts_too() {
+        let many = json!(vec![1; 1_000]);
+        assert!(bearable(1_000, 2_001, &many) && bearable(100_000, 3_000_000, &many));
+        assert!(!bearable(300_000, 2_001, &many));
     }
 }

@@ -11,6 +11,7 @@ mod lex;
 mod misfit;
 mod partial;
 mod python;
+mod references;
 mod repair;
 mod scanner;
 mod schema;
