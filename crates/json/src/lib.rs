@@ -3,6 +3,7 @@
 //! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text that was cut; a repair
 //! lists every edit. Nothing opens a file or a connection.
 
+mod absent;
 mod check;
 mod cost;
 mod edits;

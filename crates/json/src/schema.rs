@@ -1,8 +1,9 @@
 //! JSON Schema for tool arguments, safe for schemas that others wrote: nothing is fetched, sizes are bounded, patterns match in
 //! linear time.
 
+use crate::absent::leave_out_nulls;
 use crate::misfit::Misfit;
-use crate::{Repair, Repaired, Shape, apply, check, cost};
+use crate::{Repair, Repaired, Shape, Typed, apply, check, cost};
 use event::Raw;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -65,18 +66,21 @@ impl Schema {
         Ok(Schema { root, validator, steps })
     }
 
-    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema.
+    /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null` that the schema does not
+    /// allow counts as missing.
     ///
     /// # Errors
     /// What does not fit, in words that a model can act on.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
         check(arguments).map_err(|e| Misfit::json(&e))?;
-        let value: Value =
+        let mut value: Value =
             serde_json::from_str(arguments).map_err(|e| Misfit::at_root(&format!("not valid JSON: {e}")))?;
         if !cost::bearable(self.steps, arguments.len(), &value) {
             return Err(Misfit::at_root("the schema is too complex for so many values, call it with fewer"));
         }
-        if self.validator.is_valid(&value) {
+        if self.validator.is_valid(&value)
+            || leave_out_nulls(&mut value, &Typed::new(&self.root)) && self.validator.is_valid(&value)
+        {
             return Ok(());
         }
         if !cost::affordable(&self.root, &value) {
@@ -360,6 +364,9 @@ mod tests {
             ),
             (r#"{"city":"P","city":"Q"}"#, "the key \"city\" stands twice in one object, again at byte 12"),
             ("[]", "must be object, not []"),
+            (r#"{"city":"P","days":null,"unit":null,"at":null}"#, ""),
+            (r#"{"city":null,"unit":null}"#, "/city: is required"),
+            (r#"{"city":"P","other":null}"#, "/other: is not a parameter, known are city, days, unit, at"),
             (r#"{"city":""}"#, "/city: value is shorter than 1 character, given \"\""),
             ("{", "not valid JSON: no key in quotes at byte 1"),
         ] {
