@@ -20,6 +20,7 @@ mod retry;
 mod session;
 mod source;
 mod tools;
+mod trouble;
 mod turn;
 
 use args::Args;

@@ -160,7 +160,7 @@ impl Replay {
             Some(head) if !(200..300).contains(&head.status) => {
                 let mut clock = Clock::default();
                 clock.set(end.0, false, &self.out);
-                stream.error_body(head.status, &exchange.body(), &mut clock.sink(Some(name), &mut self.out));
+                stream.error_body(head.status, &exchange.body(), None, &mut clock.sink(Some(name), &mut self.out));
                 self.out.check()?;
                 Ok(())
             }

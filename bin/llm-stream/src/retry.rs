@@ -1,9 +1,11 @@
-//! Whether a request is sent again, and how long to wait before.
+//! Whether a request is sent again, and how long to wait before. Nothing here sleeps or asks a clock.
 
 use std::time::{Duration, SystemTime};
 
-/// The longest wait that a server is granted.
-const LONGEST: Duration = Duration::from_secs(120);
+/// The longest wait that a provider is granted. What asks for more is an error at once, so that nobody sits before a silent command.
+const GRANTED: Duration = Duration::from_secs(120);
+/// A longer wait than this is announced before it begins.
+const ANNOUNCED: Duration = Duration::from_secs(2);
 /// The first wait when the server names none; it doubles each time.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest wait when the server names none.
@@ -14,22 +16,83 @@ pub fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// How long to wait after attempt `attempt` (from 1) failed. `header` gives the answer's header of a name in lower case, `now`
-/// is compared with a date in `retry-after`, and `chance` (0 to 1) decides how much of a quarter the back-off is shortened by.
-pub fn wait<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Duration {
-    let number = |text: &str, unit: f64| {
-        let n = text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)?;
-        Some(Duration::from_secs_f64((n * unit).min(LONGEST.as_secs_f64())))
-    };
-    let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
-    let told = header("retry-after-ms").and_then(|text| number(text, 0.001));
-    let told = told.or_else(|| header("retry-after").and_then(|text| number(text, 1.0).or_else(|| date(text))));
-    told.map(|wait| wait.min(LONGEST)).unwrap_or_else(|| back_off(attempt, chance))
+/// A wait before the same is asked again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// How long it is.
+    pub time: Duration,
+    /// How long it is at most: the same each time, whatever chance takes off.
+    most: Duration,
+    /// The header in which the provider asks for it, as it came.
+    header: Option<String>,
 }
 
-fn back_off(attempt: u32, chance: f64) -> Duration {
-    let doubled = FIRST.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(BACK_OFF);
-    doubled.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0)
+impl Wait {
+    /// The wait after attempt `attempt` (from 1) failed. `header` gives the answer's header of a name in lower case, `now` is compared
+    /// with a date in `retry-after` where the answer has no `date` of its own, and `chance` (0 to 1) decides how much of a quarter the
+    /// back-off is shortened by.
+    pub fn new<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Wait {
+        // The server's own clock, so that a wrong one on either side changes nothing, and a recorded answer gives the same wait.
+        let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
+        let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
+        let asked = ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
+            let text = header(name)?.trim();
+            let time = match name {
+                "retry-after-ms" => number(text, 0.001),
+                _ => number(text, 1.0).or_else(|| date(text)),
+            };
+            Some((time?, format!("{name}: {text}")))
+        });
+        match asked {
+            Some((time, header)) => Wait { time, most: time, header: Some(header) },
+            None => {
+                let most = FIRST.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(BACK_OFF);
+                Wait { time: most.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0), most, header: None }
+            }
+        }
+    }
+
+    /// Whether it is short enough to be waited for.
+    pub fn is_granted(&self) -> bool {
+        self.time <= GRANTED
+    }
+
+    /// Whether it is so long that a person would wonder.
+    pub fn is_announced(&self) -> bool {
+        self.most > ANNOUNCED
+    }
+
+    /// When the same is asked again, such as `in 30 s (retry-after: 30)`.
+    pub fn when(&self) -> String {
+        match &self.header {
+            Some(header) => format!("in {} ({header})", plain(self.time)),
+            None => format!("within {}", plain(self.most)),
+        }
+    }
+
+    /// What the provider asks for, for an error that is given instead of the wait; `None` if it asks for nothing worth a word.
+    pub fn advice(&self) -> Option<String> {
+        let header = self.header.as_ref().filter(|_| self.is_announced())?;
+        let too_long = if self.is_granted() { "" } else { ", longer than the 120 s that are granted" };
+        Some(format!("the provider asks for a wait of {} ({header}){too_long}: ask again then", plain(self.time)))
+    }
+}
+
+fn number(text: &str, unit: f64) -> Option<Duration> {
+    let n = text.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0)?;
+    Some(Duration::try_from_secs_f64(n * unit).unwrap_or(Duration::MAX))
+}
+
+/// A time for people, in the unit that suits it.
+fn plain(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..=10 => format!("{} s", (time.as_secs_f64() * 10.0).round() / 10.0),
+        11..=120 => format!("{seconds} s"),
+        121..=7200 => format!("{} min", seconds.div_ceil(60)),
+        7201..=172_800 => format!("{} h", seconds.div_ceil(3600)),
+        _ => format!("{} days", seconds.div_ceil(86_400)),
+    }
 }
 
 /// A number from 0 to 1, different in each process and call.
@@ -43,31 +106,71 @@ pub fn chance() -> f64 {
 mod tests {
     use super::*;
 
-    fn after(headers: &[(&str, &'static str)]) -> Duration {
+    fn after(headers: &[(&str, &'static str)]) -> Wait {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
-        wait(1, |name| headers.iter().find(|(n, _)| *n == name).map(|(_, v)| *v), now, 0.0)
+        Wait::new(1, |name| headers.iter().find(|(n, _)| *n == name).map(|(_, v)| *v), now, 0.0)
     }
 
     #[test]
     fn the_server_may_say_how_long() {
-        assert_eq!(after(&[("retry-after-ms", "20"), ("retry-after", "9")]), Duration::from_millis(20));
-        assert_eq!(after(&[("retry-after", "1.5")]), Duration::from_millis(1500));
-        assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")]), Duration::from_secs(10));
-        assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")]), Duration::ZERO);
-        assert_eq!(after(&[("retry-after", "3600")]), LONGEST);
-        assert_eq!(after(&[("retry-after", "1e300")]), LONGEST);
-        assert_eq!(after(&[("retry-after", "Sun, 06 Nov 1994 18:49:37 GMT")]), LONGEST);
+        for (headers, millis) in [
+            (&[("retry-after-ms", "20"), ("retry-after", "9")][..], 20),
+            (&[("retry-after", "1.5")], 1500),
+            (&[("retry-after", " 120 ")], 120_000),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")], 10_000),
+            (&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")], 0),
+            // Its date counts from its own clock, not from ours.
+            (&[("retry-after", "Mon, 07 Nov 1994 08:00:05 GMT"), ("date", "Mon, 07 Nov 1994 08:00:00 GMT")], 5000),
+        ] {
+            let wait = after(headers);
+            assert_eq!((wait.time, wait.is_granted()), (Duration::from_millis(millis), true), "{headers:?}");
+        }
         for nonsense in ["soon", "-1", "NaN", "inf", ""] {
-            assert_eq!(after(&[("retry-after", nonsense)]), FIRST, "{nonsense}");
+            assert_eq!(after(&[("retry-after", nonsense)]).time, FIRST, "{nonsense}");
+        }
+        assert_eq!(after(&[("retry-after-ms", "soon"), ("retry-after", "9")]).time, Duration::from_secs(9));
+    }
+
+    #[test]
+    fn more_than_two_minutes_are_not_waited_for() {
+        for (header, value, says) in [
+            ("retry-after", "3600", "a wait of 60 min (retry-after: 3600), longer than the 120 s that are granted"),
+            ("retry-after-ms", "7200001", "a wait of 120 min (retry-after-ms: 7200001), longer"),
+            ("retry-after", "1e300", "days (retry-after: 1e300), longer"),
+            ("retry-after", "121", "a wait of 3 min (retry-after: 121), longer"),
+            (
+                "retry-after",
+                "Sun, 06 Nov 1994 18:49:37 GMT",
+                "10 h (retry-after: Sun, 06 Nov 1994 18:49:37 GMT), longer",
+            ),
+        ] {
+            let wait = after(&[(header, value)]);
+            let advice = wait.advice().unwrap_or_default();
+            assert!(!wait.is_granted() && wait.is_announced() && advice.contains(says), "{advice}");
         }
     }
 
     #[test]
+    fn more_than_two_seconds_are_announced() {
+        for (seconds, announced) in [("0", false), ("2", false), ("2.1", true), ("30", true)] {
+            let wait = after(&[("retry-after", seconds)]);
+            assert_eq!((wait.is_announced(), wait.advice().is_some()), (announced, announced), "{seconds}");
+        }
+        assert_eq!(after(&[("retry-after", "30")]).when(), "in 30 s (retry-after: 30)");
+        assert_eq!(after(&[("retry-after-ms", "2500")]).when(), "in 2.5 s (retry-after-ms: 2500)");
+        // Chance does not decide whether it is announced, nor how.
+        let by = |chance| Wait::new(4, |_| None, SystemTime::UNIX_EPOCH, chance);
+        assert_eq!((by(0.0).when(), by(1.0).when()), ("within 4 s".to_owned(), "within 4 s".to_owned()));
+        assert!(by(1.0).is_announced() && by(0.0).advice().is_none());
+    }
+
+    #[test]
     fn else_it_doubles_up_to_eight_seconds_less_a_quarter_at_most() {
-        let waits: Vec<u128> = (1..=7).map(|n| wait(n, |_| None, SystemTime::now(), 0.0).as_millis()).collect();
+        let wait = |n, chance| Wait::new(n, |_| None, SystemTime::UNIX_EPOCH, chance).time;
+        let waits: Vec<u128> = (1..=7).map(|n| wait(n, 0.0).as_millis()).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
-        assert_eq!(wait(5, |_| None, SystemTime::now(), 1.0), Duration::from_secs(6));
-        assert_eq!(wait(u32::MAX, |_| None, SystemTime::now(), 0.0), BACK_OFF);
+        assert_eq!(wait(5, 1.0), Duration::from_secs(6));
+        assert_eq!(wait(u32::MAX, 0.0), BACK_OFF);
         let some = chance();
         assert!((0.0..=1.0).contains(&some) && some != chance());
     }

@@ -7,17 +7,18 @@ use crate::mode::Auto;
 use crate::out::{Clock, Out};
 use crate::pour::{Limits, Poured, pour};
 use crate::recorder::Recorder;
-use crate::retry;
+use crate::retry::Wait;
 use crate::source::{Recorded, Source, What};
+use crate::trouble::Trouble;
 use crate::turn::{Told, Turn};
 use anyhow::{Context, Result};
 use event::payload::Warning;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use stdio::Failure;
 use tokio::time::Instant;
 use upstream::tape::redact::Redactor;
-use upstream::tape::{Exchange, Head, Miss};
-use upstream::{End, Request, Stream, refuses_tools};
+use upstream::tape::{Exchange, Head};
+use upstream::{End, Request, Stream};
 
 /// The longest body of an error that is read.
 const ERROR_BODY: usize = 1 << 20;
@@ -32,16 +33,6 @@ pub struct Session<'s> {
     pub recorder: Option<&'s mut Recorder>,
     pub watch: &'s Watch,
     pub out: &'s mut Out,
-}
-
-/// Why an attempt brought nothing that was written.
-enum Trouble {
-    /// The connection ended before the first event.
-    Broken(End),
-    /// The answer's status is no success.
-    Refused(Head, Vec<u8>),
-    /// The tape has no answer.
-    Miss(Miss),
 }
 
 enum Attempt {
@@ -96,12 +87,17 @@ impl Session<'_> {
                 way.whole = true;
                 continue;
             }
-            let wait = trouble.wait(retries + 1).filter(|_| retries < self.args.connection.retries);
-            let wait = wait.filter(|wait| deadline.is_none_or(|deadline| Instant::now() + *wait < deadline));
-            let Some(wait) = wait.map(|wait| self.scaled(wait)) else {
-                trouble.write(&mut stream, self.out);
+            let asked = trouble.wait(retries + 1);
+            let fits = |wait: &Wait| {
+                let time = self.scaled(wait.time);
+                wait.is_granted() && deadline.is_none_or(|deadline| Instant::now() + time < deadline)
+            };
+            let Some(wait) = asked.as_ref().filter(|wait| retries < self.args.connection.retries && fits(wait)) else {
+                trouble.write(asked.and_then(|wait| wait.advice()).as_deref(), &mut stream, self.out);
                 return Ok(None);
             };
+            self.announce(&trouble, wait);
+            let wait = self.scaled(wait.time);
             self.out.flush()?;
             let limits = Limits { idle: None, deadline };
             tokio::select! {
@@ -115,6 +111,19 @@ impl Session<'_> {
             }
             attempt += 1;
             retries += 1;
+        }
+    }
+
+    /// Reports a long wait before it begins: in the stream, and to a person who would sit before it.
+    fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
+        if !wait.is_announced() {
+            return;
+        }
+        let message = format!("{}; the same is asked again {}", trouble.message(), wait.when());
+        let warning = Warning { source: "llm-stream", code: "retry_wait", message: &message, ..Warning::default() };
+        self.out.event(&warning);
+        if self.scaled(wait.time) == wait.time {
+            stdio::message("llm-stream", &message);
         }
     }
 
@@ -241,74 +250,3 @@ impl Session<'_> {
         }
     }
 }
-
-impl Trouble {
-    /// How long to wait before the same is asked again after attempt `attempt`; `None`: it would be no use.
-    fn wait(&self, attempt: u32) -> Option<Duration> {
-        let wait = |head: Option<&Head>| {
-            retry::wait(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
-        };
-        match self {
-            Trouble::Broken(End::Reset(_) | End::Timeout(_)) => Some(wait(None)),
-            Trouble::Refused(head, _) if retry::may_retry(head.status) => Some(wait(Some(head))),
-            _ => None,
-        }
-    }
-
-    /// What the provider said, if it takes no tools.
-    fn refuses_tools(&self) -> Option<String> {
-        let Trouble::Refused(head, body) = self else { return None };
-        refuses_tools(head.status, &String::from_utf8_lossy(body))
-    }
-
-    /// Whether the provider would answer if it were not asked for a stream.
-    fn refuses_streaming(&self) -> bool {
-        let Trouble::Refused(head, body) = self else { return false };
-        match head.status {
-            405 | 501 => true,
-            400 | 403 | 404 | 406 | 415 | 422 => {
-                let body =
-                    String::from_utf8_lossy(body).to_lowercase().replace("upstream", "").replace("downstream", "");
-                body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
-            }
-            _ => false,
-        }
-    }
-
-    fn write(&self, stream: &mut Stream, out: &mut Out) {
-        let clock = Clock::default();
-        let sink = &mut clock.sink(None, out);
-        match self {
-            Trouble::Broken(end) => stream.finish(end.clone(), sink),
-            Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
-                let to = head.header("location").unwrap_or("nowhere");
-                let message = format!(
-                    "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
-                    head.status
-                );
-                stream.error("redirected", &message, false, sink);
-            }
-            Trouble::Refused(head, body) => stream.error_body(head.status, body, sink),
-            Trouble::Miss(miss) => stream.error("tape_miss", &miss.to_string(), false, sink),
-        }
-    }
-}
-
-/// Words with which servers say that they do not stream, or do not know a member that asks for it.
-const REFUSALS: [&str; 15] = [
-    "not support",
-    "n't support",
-    "unsupported",
-    "not available",
-    "unavailable",
-    "not allowed",
-    "not permitted",
-    "not enabled",
-    "disabled",
-    "not implemented",
-    "unknown",
-    "unrecognized",
-    "verified to stream",
-    "cannot stream",
-    "must be false",
-];

@@ -4,6 +4,11 @@ use crate::Api;
 use crate::recognise::by_frame;
 use event::Raw;
 
+/// What a provider says in the body of a response whose HTTP status is an error, in a sentence that names the status.
+pub fn error_message(status: u16, body: &[u8]) -> String {
+    Failure::of_body(status, &String::from_utf8_lossy(body)).message
+}
+
 /// Why a stream failed, as an `error` event says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {

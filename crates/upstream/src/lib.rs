@@ -20,6 +20,7 @@ mod turn;
 pub use api::Api;
 pub use capability::{Answer, Question, capability_key, plain_url, questions};
 pub use conversation::{Block, Call, Conversation, Message, Problem};
+pub use failure::error_message;
 pub use recognise::recognise;
 pub use refusal::refuses_tools;
 pub use request::{Request, RequestError, RequestOptions, openai_tools, request};

@@ -96,9 +96,13 @@ impl Stream {
         self.finish(End::Eof, out);
     }
 
-    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event.
-    pub fn error_body(&mut self, status: u16, body: &[u8], out: &mut dyn Sink) {
-        let failure = Failure::of_body(status, &String::from_utf8_lossy(body));
+    /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event. `advice` goes behind what the
+    /// provider says.
+    pub fn error_body(&mut self, status: u16, body: &[u8], advice: Option<&str>, out: &mut dyn Sink) {
+        let mut failure = Failure::of_body(status, &String::from_utf8_lossy(body));
+        if let Some(advice) = advice {
+            failure.message = format!("{}; {advice}", failure.message);
+        }
         self.fail(&failure, out);
     }
 

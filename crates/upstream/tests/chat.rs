@@ -212,7 +212,7 @@ fn the_body_of_an_http_error_is_told_and_says_whether_to_try_again() {
     ] {
         let mut out = Collect::default();
         let mut stream = Stream::new(Api::OpenaiChat, StreamOptions::default());
-        stream.error_body(status, body.as_bytes(), &mut out);
+        stream.error_body(status, body.as_bytes(), None, &mut out);
         let error = Raw::parse(&out.lines[1]).unwrap();
         assert_eq!(error.get_str("message").unwrap(), message);
         assert_eq!(error.get("retryable").unwrap().text(), retryable);

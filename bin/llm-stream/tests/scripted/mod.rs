@@ -166,13 +166,14 @@ pub fn run_with(mut command: Command, stdin: &str) -> Ran {
     finish(child, None)
 }
 
-/// Reads on until a line holds `text`.
-pub fn until(stdout: &mut BufReader<ChildStdout>, text: &str) {
+/// Reads on until a line holds `text`, and gives that line.
+pub fn until(stdout: &mut BufReader<ChildStdout>, text: &str) -> String {
     let mut line = String::new();
     while !line.contains(text) {
         line.clear();
         assert!(stdout.read_line(&mut line).unwrap() > 0, "the output ended before {text}");
     }
+    line
 }
 
 /// Waits for a command that was started, whose output may have been taken out already.
