@@ -1,4 +1,4 @@
-//! What the README, docs/tag-mode.md and docs/ci.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
+//! What the README, docs/protocol.md, docs/tag-mode.md and docs/ci.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
 //! `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` writes them anew, for review by `git diff`).
 
 #[path = "pipeline/bins.rs"]
@@ -36,6 +36,20 @@ fn every_pipeline_of_the_readme_works_as_written() {
     for block in blocks {
         assert!(!run(&block).is_empty(), "it prints nothing:\n{block}");
     }
+}
+
+#[test]
+fn the_commands_for_a_log_that_is_too_long_work_as_written() {
+    let page = std::fs::read_to_string(bins::root().join("docs/protocol.md")).expect("docs/protocol.md");
+    let blocks = blocks(&page, "sh");
+    let [trim, cut] = &blocks[..] else { panic!("{} blocks are marked", blocks.len()) };
+    let sent = run(trim);
+    for (text, stays) in
+        [("Be brief.", true), ("1", false), ("Question 2", true), ("Answer 2", true), ("Question 3", true)]
+    {
+        assert_eq!(sent.contains(text), stays, "{text}: {sent}");
+    }
+    assert!(run(cut).contains("a long result"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! The network.
 
 use crate::key::is_loopback;
+use crate::lost::end;
 use crate::resolve::Resolver;
 use crate::source::{Piece, What};
 use anyhow::{Context, Result};
-use std::error::Error as _;
 use std::time::Duration;
 use tokio::time::Instant;
 use upstream::tape::{Ending, Exchange, Head, Read};
@@ -78,24 +78,6 @@ impl Network {
             builder = builder.header(name, value);
         }
         builder.body(request.body.clone()).send().await
-    }
-}
-
-/// What an error of the HTTP client means, in one sentence.
-fn end(e: &reqwest::Error) -> End {
-    let mut cause = e.source();
-    let mut said = String::new();
-    while let Some(inner) = cause {
-        said = inner.to_string();
-        cause = inner.source();
-    }
-    if said.is_empty() {
-        said = e.to_string();
-    }
-    match (e.is_timeout(), e.is_connect()) {
-        (true, _) => End::Timeout("no connection in time (--connect-timeout)".to_owned()),
-        (_, true) => End::Reset(format!("no connection: {said}")),
-        _ => End::Reset(format!("the connection was lost: {said}")),
     }
 }
 

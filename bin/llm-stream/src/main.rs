@@ -9,6 +9,7 @@ mod http;
 mod interrupt;
 mod key;
 mod log;
+mod lost;
 mod mode;
 mod out;
 mod patience;

@@ -9,13 +9,13 @@ use crate::interrupt::Watch;
 use crate::key;
 use crate::recorder::Recorder;
 use crate::turn::{Told, Turn, Way};
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use event::Object;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
 use tokio::time::Instant;
-use upstream::{Answer, capability_key, plain_url, questions};
+use upstream::{Answer, End, capability_key, plain_url, questions};
 
 /// The longest time for all questions to a server together.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl<'a> Auto<'a> {
     /// Looks everywhere, in order. Without a `network` no server is asked.
     ///
     /// # Errors
-    /// An allow-list that cannot be read.
+    /// An allow-list that cannot be read; for `--probe`, which asks nothing else, a server that cannot be reached.
     pub async fn find(&self, network: Option<&Network>, watch: &Watch) -> Result<Verdict> {
         if let Some(verdict) = self.allowed()? {
             return Ok(verdict);
@@ -89,10 +89,13 @@ impl<'a> Auto<'a> {
                 biased;
                 listed = self.listed(network) => listed,
                 // Whoever comes next sees why.
-                _ = watch.stop() => None,
+                _ = watch.stop() => Ok(None),
             };
-            if let Some(listed) = listed {
-                return Ok(known(listed, "model-list"));
+            match listed {
+                Ok(Some(listed)) => return Ok(known(listed, "model-list")),
+                Err(End::Reset(why) | End::Timeout(why)) if self.args.auto.probe => bail!("{why}"),
+                // A turn meets the same trouble, and reports it.
+                Ok(None) | Err(_) => {}
             }
         }
         Ok(self.default())
@@ -166,16 +169,27 @@ impl<'a> Auto<'a> {
     }
 
     /// What the server says, if it says anything in time.
-    async fn listed(&self, network: &Network) -> Option<Known> {
+    ///
+    /// # Errors
+    /// When it cannot be reached at all.
+    async fn listed(&self, network: &Network) -> Result<Option<Known>, End> {
         let typed = &self.args.connection;
         let deadline = Instant::now() + PATIENCE.min(typed.idle_timeout).min(typed.timeout.unwrap_or(PATIENCE));
         let local = key::is_loopback(self.turn.url()) || self.turn.url().starts_with("http:");
-        for question in questions(self.turn.api, &self.turn.options, local) {
+        for (asked, question) in questions(self.turn.api, &self.turn.options, local).into_iter().enumerate() {
             if key::check(self.args, &question.request).is_err() {
                 break;
             }
             // A server that cannot be reached will not answer the next one either.
-            let body = tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await.ok()?.ok()?;
+            let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
+                Ok(Ok(body)) => body,
+                Ok(Err(end)) if asked == 0 => return Err(end),
+                Err(_) if asked == 0 => {
+                    let url = plain_url(&question.request.url);
+                    return Err(End::Timeout(format!("no answer from {url} in time; check the address in --base-url")));
+                }
+                Ok(Err(_)) | Err(_) => return Ok(None),
+            };
             let (native, detail) = match question.answer(body.as_deref()) {
                 Answer::Tells(native, detail) => (native, detail),
                 Answer::Nothing => continue,
@@ -186,9 +200,9 @@ impl<'a> Auto<'a> {
                 // A server on this machine answers at once, and may have another model tomorrow.
                 self.learn(&known);
             }
-            return Some(known);
+            return Ok(Some(known));
         }
-        None
+        Ok(None)
     }
 
     fn learn(&self, known: &Known) {

@@ -5,7 +5,7 @@ use crate::retry::{self, Wait};
 use std::borrow::Cow;
 use std::time::SystemTime;
 use upstream::tape::{Head, Miss};
-use upstream::{End, Stream, error_message, refuses_tools};
+use upstream::{End, Stream, error_message, is_context_overflow, refuses_tools};
 
 /// Why an attempt brought nothing that was written.
 pub enum Trouble {
@@ -25,7 +25,11 @@ impl Trouble {
         };
         match self {
             Trouble::Broken(End::Reset(_) | End::Timeout(_)) => Some(wait(None)),
-            Trouble::Refused(head, _) if retry::may_retry(head.status) => Some(wait(Some(head))),
+            Trouble::Refused(head, body)
+                if retry::may_retry(head.status) && !is_context_overflow(head.status, body) =>
+            {
+                Some(wait(Some(head)))
+            }
             _ => None,
         }
     }

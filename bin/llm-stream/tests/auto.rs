@@ -144,10 +144,17 @@ fn a_server_that_tells_nothing_is_asked_natively() {
     assert_eq!((&found["mode"], &found["source"]), (&json!("native"), &json!("default")));
     assert!(found["detail"].as_str().unwrap().contains("first turn"), "{found}");
     // Nobody there, and somebody who says nothing at all.
-    assert_eq!(home.probe("http://127.0.0.1:1", &[])["source"], "default");
+    let dead = |url: &str, args: &[&str]| {
+        let mut command = home.asking(url, args);
+        command.arg("--probe");
+        run(command).refusal().to_owned()
+    };
+    let said = dead("http://127.0.0.1:1", &[]);
+    assert!(said.contains("http://127.0.0.1:1/v1/models") && said.contains("refused"), "{said}");
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![Step::UntilClosed(closed)]]);
-    assert_eq!(home.probe(&server.url, &["--idle-timeout", "100ms"])["source"], "default");
+    let said = dead(&server.url, &["--idle-timeout", "100ms"]);
+    assert!(said.contains(&server.url) && said.contains("in time"), "{said}");
     is_closed.recv_timeout(GUARD).unwrap();
     // A signal ends the wait, and nothing is said.
     let (closed, is_closed) = channel();
@@ -171,7 +178,8 @@ fn a_server_that_tells_nothing_is_asked_natively() {
 fn a_refusal_is_answered_in_tag_mode_and_remembered() {
     let home = Home::new("refused");
     let refused = || answer("400 Bad Request", JSON, REFUSAL);
-    let server = Server::new(nothing(4).into_iter().chain([refused(), says("<tool"), says("again")]).collect());
+    let turns = [refused(), says("<tool"), says("again")];
+    let server = Server::new(nothing(4).into_iter().chain(turns).chain(nothing(8)).collect());
     let ran = home.turn(&server.url, &[]);
     assert_eq!((ran.status, ran.text().as_str()), (0, "<tool"), "{ran:?}");
     assert_eq!(ran.types(), "message warning stream_start content_delta session_stats stream_end");
@@ -201,7 +209,7 @@ fn a_refusal_is_answered_in_tag_mode_and_remembered() {
     );
     assert!(known[0].file_stem().is_some_and(|name| name.len() == 64), "{known:?}");
     // Another model, another folder, or a verdict that is too old: nothing is known.
-    assert_eq!(home.probe("http://127.0.0.1:1", &[])["source"], "default");
+    assert_eq!(home.probe(&Server::new(nothing(4)).url, &[])["source"], "default");
     for args in [["--model", "other"], ["--capability-cache", "none"], ["--capability-cache", "/dev/null"]] {
         let mut command = command(&["--base-url", &Server::new(nothing(4)).url, "--tools-mode", "auto", "--probe"]);
         command.env("XDG_CACHE_HOME", home.0.join("cache")).args(args);
@@ -215,7 +223,7 @@ fn a_refusal_is_answered_in_tag_mode_and_remembered() {
         [(60, "7d", "cache"), (8 * 86400, "7d", "default"), (60, "1h", "cache"), (7200, "1h", "default")]
     {
         std::fs::write(&known[0], text.replace(&learned.to_string(), &(learned - age).to_string())).unwrap();
-        // The server serves no more: nobody is asked, or nobody answers.
+        // The server tells nothing more.
         assert_eq!(home.probe(&server.url, &["--capability-ttl", ttl])["source"], source, "{age} {ttl}");
     }
 }

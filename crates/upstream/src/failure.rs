@@ -1,12 +1,17 @@
 //! What a provider says when it fails: the shapes of error objects.
 
-use crate::Api;
 use crate::recognise::by_frame;
+use crate::{Api, overflow, refusal};
 use event::Raw;
 
 /// What a provider says in the body of a response whose HTTP status is an error, in a sentence that names the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {
     Failure::of_body(status, &String::from_utf8_lossy(body)).message
+}
+
+/// Whether the answer with this HTTP status and body says that the conversation is longer than the model's context.
+pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
+    Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
 
 /// Why a stream failed, as an `error` event says it.
@@ -25,6 +30,33 @@ pub(crate) struct Failure {
 impl Failure {
     pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
         Failure { code: code.to_owned(), message: message.into(), retryable, provider: None }
+    }
+
+    /// This failure as it is written: with what to do about it, where that is known. `native` says that the request had tools.
+    pub(crate) fn advised(mut self, native: bool) -> Failure {
+        if self.is_overflow() {
+            self.code = "context_overflow".to_owned();
+            self.retryable = false;
+            self.message = format!("{}; {}", self.message, overflow::REMEDY);
+        } else if native && self.refuses_tools() {
+            self.message =
+                format!("{}; --tools-mode auto (or tag) puts the tools into the prompt instead", self.message);
+        }
+        self
+    }
+
+    fn is_overflow(&self) -> bool {
+        let mut texts = vec![self.code.clone()];
+        match self.provider.as_deref().map(Raw::parse) {
+            Some(Ok(provider)) => refusal::texts(provider, &mut texts),
+            _ => texts.push(self.message.clone()),
+        }
+        overflow::is_overflow(&self.code, texts.iter().map(String::as_str))
+    }
+
+    fn refuses_tools(&self) -> bool {
+        let status = self.code.strip_prefix("http_").and_then(|n| n.parse().ok()).unwrap_or(400);
+        refusal::refuses_tools(status, self.provider.as_deref().unwrap_or(&self.message)).is_some()
     }
 
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,

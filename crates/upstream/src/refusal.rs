@@ -29,7 +29,7 @@ const LONGEST: usize = 300;
 const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];
 
 /// Every text of an error that may be a sentence.
-fn texts(value: Raw<'_>, out: &mut Vec<String>) {
+pub(crate) fn texts(value: Raw<'_>, out: &mut Vec<String>) {
     if let Some(text) = value.str() {
         out.push(text.into_owned());
     }

@@ -183,6 +183,7 @@ impl Turn {
 
     /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
     pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
+        let failure = failure.clone().advised(self.options.tools_mode.as_deref() == Some("native"));
         let said = (failure.code.clone(), failure.message.clone());
         if self.error.as_ref() == Some(&said) {
             return;
@@ -280,6 +281,11 @@ impl Turn {
             let failure =
                 Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
             self.error(&failure, out);
+        }
+        let word = self.choices.values().find_map(|c| c.finish.as_ref()).map(|(_, word)| word.as_str());
+        if !self.started && how.is_none() && word == Some("model_context_window_exceeded") {
+            // Z.ai ends an empty answer like this where the prompt alone is too long.
+            self.error(&Failure::new("context_overflow", "the prompt is longer than the model's context", false), out);
         }
         if self.stats.total_tokens.is_none() {
             let s = &mut self.stats;

@@ -276,3 +276,71 @@ fn a_response_without_an_id_is_named_by_when_it_was_made() {
         assert_eq!(field(&out.lines[0], "id"), id, "{body}");
     }
 }
+
+#[test]
+fn a_context_that_is_too_long_has_one_code_in_every_apis_stream() {
+    for (api, body) in [
+        (
+            Api::OpenaiChat,
+            "data: {\"error\":{\"message\":\"This model's maximum context length is 8 tokens.\",\"code\":\"context_length_exceeded\"}}\n\n",
+        ),
+        (
+            Api::OpenaiChat,
+            "data: {\"error\":{\"code\":500,\"message\":\"Context size has been exceeded.\",\"type\":\"server_error\"}}\n\n",
+        ),
+        (
+            Api::OpenaiChat,
+            "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"model_context_window_exceeded\"}]}\n\ndata: [DONE]\n\n",
+        ),
+        (
+            Api::OpenaiResponses,
+            "event: error\ndata: {\"type\":\"error\",\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}\n\n",
+        ),
+        (
+            Api::OpenaiResponses,
+            "data: {\"type\":\"response.failed\",\"response\":{\"id\":\"r\",\"status\":\"failed\",\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Your input exceeds the context window of this model.\"}}}\n\n",
+        ),
+        (
+            Api::Anthropic,
+            "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"invalid_request_error\",\"message\":\"prompt is too long: 9 tokens > 8 maximum\"}}\n\n",
+        ),
+        (Api::Anthropic, "{\"validationException\":{\"message\":\"Input is too long for requested model.\"}}"),
+        (
+            Api::Gemini,
+            "[{\"error\":{\"code\":400,\"message\":\"The input token count (9) exceeds the maximum number of tokens allowed (8).\",\"status\":\"INVALID_ARGUMENT\"}}]",
+        ),
+        (Api::Ollama, "{\"error\":\"prompt too long; exceeded max context length by 1 tokens\"}\n"),
+        (
+            Api::Mistral,
+            "{\"object\":\"error\",\"message\":\"Prompt contains 9 tokens, too large for model with 8 maximum context length\",\"code\":\"3051\"}",
+        ),
+        (
+            Api::Cohere,
+            "{\"message\":\"too many tokens: size limit exceeded by 1 tokens. Try using shorter or fewer inputs.\"}",
+        ),
+    ] {
+        let mut out = Collect::default();
+        Stream::new(api, StreamOptions::default()).whole(body.as_bytes(), &mut out);
+        let error = out
+            .lines
+            .iter()
+            .find(|line| line.starts_with("{\"type\":\"error\""))
+            .unwrap_or_else(|| panic!("{body}\n{out:?}"));
+        assert_eq!(field(error, "code"), "context_overflow", "{body}");
+        assert!(error.contains("docs/protocol.md") && error.contains("\"retryable\":false"), "{error}");
+        assert!(out.lines.iter().any(|line| line.contains("\"finish_reason\":\"error\"")), "{out:?}");
+    }
+}
+
+#[test]
+fn a_refusal_of_tools_names_what_to_do_where_tools_were_asked_with() {
+    let body = r#"{"error":"registry.ollama.ai/library/phi4 does not support tools"}"#;
+    for (mode, named) in [("native", true), ("tag", false), ("none", false)] {
+        let mut out = Collect::default();
+        let options = StreamOptions { tools_mode: Some(mode.to_owned()), ..StreamOptions::default() };
+        Stream::new(Api::Ollama, options).error_body(400, body.as_bytes(), None, &mut out);
+        let message = field(&out.lines[1], "message");
+        assert_eq!(message.contains("--tools-mode auto"), named, "{message}");
+        assert!(message.starts_with("HTTP 400: registry.ollama.ai/library/phi4 does not support tools"));
+    }
+}

@@ -327,7 +327,8 @@ pub(crate) fn reason(word: &str) -> FinishReason {
         | "max_output_tokens"
         | "model_length"
         | "context_length"
-        | "context_window_exceeded" => FinishReason::Length,
+        | "context_window_exceeded"
+        | "model_context_window_exceeded" => FinishReason::Length,
         "content_filter" | "content_filtered" | "safety" | "recitation" | "sensitive" | "blocklist"
         | "prohibited_content" => FinishReason::ContentFilter,
         "error" | "failed" | "abort" | "network_error" | "insufficient_system_resource" => FinishReason::Error,
