@@ -30,12 +30,12 @@ pub fn ask(args: &Args) -> Result<Status> {
         std::mem::replace(&mut key, Ok(()))?;
     }
     if let Some(recorder) = &mut recorder {
-        recorder.hide(turn.secrets());
+        recorder.hide(turn.redactor());
     }
     runtime()?.block_on(async {
         let watch = Watch::new()?;
         let mut out = Out::new(args.common.no_time);
-        let network = || Network::new(args.connection.connect_timeout, turn.url());
+        let network = || Network::new(args.connection.connect_timeout, turn.url(), &turn.route);
         if args.auto.probe {
             let network = if recorder.is_some() { None } else { Some(network()?) };
             let auto = Auto::new(args, &turn);

@@ -1,8 +1,8 @@
 //! The network.
 
-use crate::key::is_loopback;
 use crate::lost::end;
 use crate::resolve::Resolver;
+use crate::route::Route;
 use crate::source::{Piece, What};
 use anyhow::{Context, Result};
 use std::time::Duration;
@@ -21,7 +21,7 @@ impl Network {
     ///
     /// # Errors
     /// When the system's certificates cannot be read.
-    pub fn new(connect_timeout: Duration, url: &str) -> Result<Network> {
+    pub fn new(connect_timeout: Duration, url: &str, route: &Route) -> Result<Network> {
         // Somebody else may have set one; ours is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder()
@@ -30,7 +30,10 @@ impl Network {
             .connect_timeout(connect_timeout)
             .tcp_nodelay(true)
             .dns_resolver(std::sync::Arc::new(Resolver));
-        if is_loopback(url) {
+        if let Some((host, addresses)) = &route.pinned {
+            client = client.resolve_to_addrs(host, addresses);
+        }
+        if route.is_local {
             client = client.no_proxy();
             if url.starts_with("http:") {
                 // Nothing will be encrypted, so the system's certificates need not be read: half of the time until the request.

@@ -1,19 +1,20 @@
-//! The key, and where it may go.
+//! The key, what else is secret, and where it may go.
 
 use crate::args::Args;
+use crate::turn::Turn;
 use anyhow::{Context, Result, anyhow, bail};
 use reqwest::Url;
 use std::env;
-use upstream::Api;
+use upstream::redact::{is_secret_header, is_secret_parameter};
 
-/// The key for `api` at `url`: from `--api-key-file`, else from `--api-key-env`, else from the API's usual variable. None is
+/// The key for a turn: from `--api-key-file`, else from `--api-key-env`, else from the API's usual variable. None is
 /// needed by servers at an address of one's own.
 ///
 /// # Errors
 /// One line that names the variable or the file: no key for the provider's own address, a key that is no header's value, or
 /// one that would go over http to another machine.
-pub fn key(args: &Args, api: Api, url: &str) -> Result<Option<String>> {
-    let request = &args.request;
+pub fn key(args: &Args, turn: &Turn) -> Result<Option<String>> {
+    let (request, api) = (&args.request, turn.api);
     let own = request.base_url.is_some() || env::var_os("LLM_BASE_URL").is_some();
     let (key, from) = match (&request.api_key_file, &request.api_key_env) {
         (Some(file), _) => {
@@ -30,7 +31,7 @@ pub fn key(args: &Args, api: Api, url: &str) -> Result<Option<String>> {
     };
     let key = key.trim();
     if key.is_empty() {
-        if own || is_loopback(url) || has_own_header(args) {
+        if own || turn.route.is_local || turn.headers.iter().any(|h| is_secret_header(&h.name)) {
             return Ok(None);
         }
         bail!(
@@ -49,13 +50,13 @@ pub fn key(args: &Args, api: Api, url: &str) -> Result<Option<String>> {
 ///
 /// # Errors
 /// One line with the remedy; also for an address that is none.
-pub fn check(args: &Args, request: &upstream::Request) -> Result<()> {
+pub fn check(args: &Args, turn: &Turn, request: &upstream::Request) -> Result<()> {
     let url = Url::parse(&request.url).map_err(|e| anyhow!("--base-url: {e}, write it as https://HOST/PATH"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         bail!("--base-url: {} is no http or https address, write it as https://HOST/PATH", url.scheme());
     }
-    let secret = request.headers.iter().any(|(name, _)| is_secret(name)) || url.password().is_some();
-    if secret && url.scheme() == "http" && !is_loopback(&request.url) && !args.connection.allow_insecure {
+    let secret = request.headers.iter().any(|(name, _)| turn.is_secret(name)) || !in_url(&url).is_empty();
+    if secret && url.scheme() == "http" && !turn.route.is_local && !args.connection.allow_insecure {
         bail!(
             "the key would go over http to {}, where anybody on the way can read it: use https, or --allow-insecure",
             url.host_str().unwrap_or_default()
@@ -64,23 +65,29 @@ pub fn check(args: &Args, request: &upstream::Request) -> Result<()> {
     Ok(())
 }
 
-/// Headers whose values are credentials.
-pub fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie"]
-        .contains(&name.as_str())
+/// The secrets in an address: a user's name and password, and parameters that are named like credentials.
+pub fn in_url(url: &Url) -> Vec<String> {
+    let mut secrets = vec![];
+    if let Some(password) = url.password() {
+        // The client sends both as `Authorization: Basic`.
+        secrets.extend([decoded(password), password.to_owned()]);
+    } else if !url.username().is_empty() {
+        secrets.extend([decoded(url.username()), url.username().to_owned()]);
+    }
+    for (name, value) in url.query_pairs().filter(|(name, value)| is_secret_parameter(name) && !value.is_empty()) {
+        let raw = url.query().into_iter().flat_map(|query| query.split('&')).filter_map(|pair| pair.split_once('='));
+        secrets.extend(raw.filter(|(raw, _)| *raw == name).map(|(_, value)| value.to_owned()));
+        secrets.push(value.into_owned());
+    }
+    secrets
 }
 
-/// Whether `url` leads to this machine.
-pub fn is_loopback(url: &str) -> bool {
-    let Ok(url) = Url::parse(url) else { return false };
-    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || host.ends_with(".localhost") || address.is_ok_and(|ip| ip.to_canonical().is_loopback())
-}
-
-fn has_own_header(args: &Args) -> bool {
-    args.request.headers.iter().any(|(name, _)| is_secret(name))
+fn decoded(text: &str) -> String {
+    let pair = format!("x={}", text.replace('+', "%2B"));
+    Url::parse(&format!("http://h/?{pair}"))
+        .ok()
+        .and_then(|url| url.query_pairs().next().map(|(_, value)| value.into_owned()))
+        .unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -88,26 +95,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine() {
-        for url in [
-            "http://localhost:8080/v1",
-            "http://127.0.0.1",
-            "http://127.1",
-            "http://[::1]:1/",
-            "http://a.localhost",
-            "http://0x7f000001",
-            "http://[::ffff:127.0.0.1]",
+    fn what_is_secret_in_an_address() {
+        let secrets = |url: &str| in_url(&Url::parse(url).unwrap());
+        for (url, secret) in [
+            ("http://h/v1?api_key=abc%2Fdef", "abc/def"),
+            ("http://h/v1?api_key=abc%2Fdef", "abc%2Fdef"),
+            ("http://h/v1?x=1&access_token=t", "t"),
+            ("http://h/v1?KEY=k&sig=s", "k"),
+            ("http://h/v1?api-version=1&code=c", "c"),
+            ("http://me:p%40ss@h/", "p@ss"),
+            ("http://sk-1@h/", "sk-1"),
         ] {
-            assert!(is_loopback(url), "{url}");
+            assert!(secrets(url).iter().any(|s| s == secret), "{url}: {:?}", secrets(url));
         }
-        for url in [
-            "http://localhost.example.com",
-            "http://10.0.0.1",
-            "http://127.0.0.1.example.com",
-            "http://[::ffff:10.0.0.1]",
-            "nonsense",
-        ] {
-            assert!(!is_loopback(url), "{url}");
+        for url in ["http://h/v1", "http://h/v1?api-version=2024-10-21&alt=sse", "http://h/?key="] {
+            assert!(secrets(url).is_empty(), "{url}: {:?}", secrets(url));
         }
     }
 }

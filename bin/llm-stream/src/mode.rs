@@ -175,9 +175,9 @@ impl<'a> Auto<'a> {
     async fn listed(&self, network: &Network) -> Result<Option<Known>, End> {
         let typed = &self.args.connection;
         let deadline = Instant::now() + PATIENCE.min(typed.idle_timeout).min(typed.timeout.unwrap_or(PATIENCE));
-        let local = key::is_loopback(self.turn.url()) || self.turn.url().starts_with("http:");
+        let local = self.turn.route.is_local || self.turn.url().starts_with("http:");
         for (asked, question) in questions(self.turn.api, &self.turn.options, local).into_iter().enumerate() {
-            if key::check(self.args, &question.request).is_err() {
+            if key::check(self.args, self.turn, &question.request).is_err() {
                 break;
             }
             // A server that cannot be reached will not answer the next one either.
@@ -196,7 +196,7 @@ impl<'a> Auto<'a> {
                 Answer::Over => break,
             };
             let known = Known { native, source: "model-list".to_owned(), detail };
-            if !key::is_loopback(self.turn.url()) {
+            if !self.turn.route.is_local {
                 // A server on this machine answers at once, and may have another model tomorrow.
                 self.learn(&known);
             }

@@ -1,11 +1,12 @@
 //! The tape file: answers from it, and recordings onto it.
 
 use crate::args::TapeMode;
+use crate::turn::Turn;
 use anyhow::{Context, Result, anyhow};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use upstream::tape::redact::Redactor;
+use upstream::redact::Redactor;
 use upstream::tape::{self, Canonical, Exchange, Miss, Tape};
 use upstream::{Api, Request};
 
@@ -39,8 +40,8 @@ impl Recorder {
     }
 
     /// The keys that must not get onto the tape.
-    pub fn hide(&mut self, secrets: Vec<String>) {
-        self.redactor = Redactor::new(secrets);
+    pub fn hide(&mut self, redactor: &Redactor) {
+        self.redactor = redactor.clone();
     }
 
     /// Whether every answer comes from the tape.
@@ -75,17 +76,16 @@ impl Recorder {
     }
 
     /// The beginning of a recording.
-    pub fn begin(&self, api: Api, model: &str, request: &Request) -> Exchange {
-        let secret = |name: &str| crate::key::is_secret(name);
-        let hidden = request.headers.iter().filter(|(name, _)| secret(name));
+    pub fn begin(&self, turn: &Turn, request: &Request) -> Exchange {
+        let hidden = request.headers.iter().filter(|(name, _)| turn.is_secret(name));
         Exchange {
-            api: api.name().to_owned(),
-            model: model.to_owned(),
+            api: turn.api.name().to_owned(),
+            model: turn.model().to_owned(),
             request: tape::Request {
                 method: request.method.to_owned(),
                 url: request.url.clone(),
                 body: serde_json::from_str(&request.body).unwrap_or_default(),
-                sha256: self.canonical(model, request).sha256,
+                sha256: self.canonical(turn.model(), request).sha256,
             },
             redactions: hidden.map(|(name, _)| format!("request.headers.{name}")).collect(),
             ..Exchange::default()

@@ -16,7 +16,6 @@ use event::payload::Warning;
 use std::time::Duration;
 use stdio::Failure;
 use tokio::time::Instant;
-use upstream::tape::redact::Redactor;
 use upstream::tape::{Exchange, Head};
 use upstream::{End, Request, Stream};
 
@@ -68,8 +67,6 @@ impl Session<'_> {
                 Attempt::Trouble(trouble) => trouble,
             };
             if let (Some(_), Told::Native, Some(said)) = (&self.auto, way.told, trouble.refuses_tools()) {
-                // It is written down, and a server may repeat the key that it was sent.
-                let said = Redactor::new(self.turn.secrets()).text(&said);
                 let message = format!("{said}; the same is asked again with the tools in the prompt");
                 self.out.event(&Warning {
                     source: "llm-stream",
@@ -93,7 +90,8 @@ impl Session<'_> {
                 wait.is_granted() && deadline.is_none_or(|deadline| Instant::now() + time < deadline)
             };
             let Some(wait) = asked.as_ref().filter(|wait| retries < self.args.connection.retries && fits(wait)) else {
-                trouble.write(asked.and_then(|wait| wait.advice()).as_deref(), &mut stream, self.out);
+                let advice = asked.and_then(|wait| wait.advice());
+                trouble.write(advice.as_deref(), self.turn.redactor(), &mut stream, self.out);
                 return Ok(None);
             };
             self.announce(&trouble, wait);
@@ -120,6 +118,7 @@ impl Session<'_> {
             return;
         }
         let message = format!("{}; the same is asked again {}", trouble.message(), wait.when());
+        let message = self.turn.redactor().text(&message);
         let warning = Warning { source: "llm-stream", code: "retry_wait", message: &message, ..Warning::default() };
         self.out.event(&warning);
         if self.scaled(wait.time) == wait.time {
@@ -150,7 +149,7 @@ impl Session<'_> {
             return Ok(self.answer(head, &mut source, stream, Limits::default()).await?.0);
         }
         let limits = Limits { idle: Some(self.args.connection.idle_timeout), deadline };
-        let mut recording = self.recorder.as_ref().map(|r| r.begin(self.turn.api, model, request));
+        let mut recording = self.recorder.as_ref().map(|r| r.begin(self.turn, request));
         let sent = Instant::now();
         self.out.flush()?;
         let network = self.network.as_ref().context("neither a network nor a tape that answers")?;
@@ -198,7 +197,11 @@ impl Session<'_> {
                     stream.finish(End::Cancelled, &mut Clock::default().sink(None, self.out));
                     (Attempt::Signal(signal), End::Cancelled)
                 }
-                Ok(end) => (Attempt::Trouble(Trouble::Refused(head, body)), end),
+                // A server may repeat the key that it was sent; what follows cuts the text, and a part of a key is no key any more.
+                Ok(end) => {
+                    let body = self.turn.redactor().text(&String::from_utf8_lossy(&body)).into_owned();
+                    (Attempt::Trouble(Trouble::Refused(head, body)), end)
+                }
             });
         }
         let (poured, end) = pour(source, stream, None, limits, self.watch, self.out).await?;

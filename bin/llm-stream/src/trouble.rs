@@ -4,6 +4,7 @@ use crate::out::{Clock, Out};
 use crate::retry::{self, Wait};
 use std::borrow::Cow;
 use std::time::SystemTime;
+use upstream::redact::Redactor;
 use upstream::tape::{Head, Miss};
 use upstream::{End, Stream, error_message, is_context_overflow, refuses_tools};
 
@@ -12,7 +13,7 @@ pub enum Trouble {
     /// The connection ended before the first event.
     Broken(End),
     /// The answer's status is no success.
-    Refused(Head, Vec<u8>),
+    Refused(Head, String),
     /// The tape has no answer.
     Miss(Miss),
 }
@@ -26,7 +27,7 @@ impl Trouble {
         match self {
             Trouble::Broken(End::Reset(_) | End::Timeout(_)) => Some(wait(None)),
             Trouble::Refused(head, body)
-                if retry::may_retry(head.status) && !is_context_overflow(head.status, body) =>
+                if retry::may_retry(head.status) && !is_context_overflow(head.status, body.as_bytes()) =>
             {
                 Some(wait(Some(head)))
             }
@@ -39,7 +40,7 @@ impl Trouble {
         match self {
             Trouble::Broken(End::Reset(why) | End::Timeout(why)) => Cow::Borrowed(why),
             Trouble::Broken(End::Eof | End::Cancelled) => Cow::Borrowed("the response was empty"),
-            Trouble::Refused(head, body) => Cow::Owned(error_message(head.status, body)),
+            Trouble::Refused(head, body) => Cow::Owned(error_message(head.status, body.as_bytes())),
             Trouble::Miss(miss) => Cow::Owned(miss.to_string()),
         }
     }
@@ -47,7 +48,7 @@ impl Trouble {
     /// What the provider said, if it takes no tools.
     pub fn refuses_tools(&self) -> Option<String> {
         let Trouble::Refused(head, body) = self else { return None };
-        refuses_tools(head.status, &String::from_utf8_lossy(body))
+        refuses_tools(head.status, body)
     }
 
     /// Whether the provider would answer if it were not asked for a stream.
@@ -56,8 +57,7 @@ impl Trouble {
         match head.status {
             405 | 501 => true,
             400 | 403 | 404 | 406 | 415 | 422 => {
-                let body =
-                    String::from_utf8_lossy(body).to_lowercase().replace("upstream", "").replace("downstream", "");
+                let body = body.to_lowercase().replace("upstream", "").replace("downstream", "");
                 body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
             }
             _ => false,
@@ -65,20 +65,20 @@ impl Trouble {
     }
 
     /// Ends the stream with this as its error. `advice` goes behind what a provider says.
-    pub fn write(&self, advice: Option<&str>, stream: &mut Stream, out: &mut Out) {
+    pub fn write(&self, advice: Option<&str>, redactor: &Redactor, stream: &mut Stream, out: &mut Out) {
         let clock = Clock::default();
         let sink = &mut clock.sink(None, out);
         match self {
             Trouble::Broken(end) => stream.finish(end.clone(), sink),
             Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
-                let to = head.header("location").unwrap_or("nowhere");
+                let to = redactor.url(head.header("location").unwrap_or("nowhere"), "", &mut vec![]);
                 let message = format!(
                     "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
                     head.status
                 );
                 stream.error("redirected", &message, false, sink);
             }
-            Trouble::Refused(head, body) => stream.error_body(head.status, body, advice, sink),
+            Trouble::Refused(head, body) => stream.error_body(head.status, body.as_bytes(), advice, sink),
             Trouble::Miss(miss) => stream.error("tape_miss", &miss.to_string(), false, sink),
         }
     }

@@ -1,8 +1,10 @@
 //! What a turn asks: the conversation, the options, the tools and the key, before anything is sent.
 
 use crate::args::{Args, ToolsMode};
+use crate::header::Header;
 use crate::key;
 use crate::out::Out;
+use crate::route::Route;
 use crate::tools;
 use anyhow::{Result, anyhow, bail};
 use reqwest::Url;
@@ -10,6 +12,7 @@ use std::env;
 use std::io::IsTerminal;
 use stdio::Status;
 use tag::Dialect;
+use upstream::redact::{Redactor, is_secret_header};
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
 
 /// One turn, ready to be asked.
@@ -17,6 +20,12 @@ use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, reques
 pub struct Turn {
     pub api: Api,
     pub options: RequestOptions,
+    /// The user's headers.
+    pub headers: Vec<Header>,
+    /// Where requests go.
+    pub route: Route,
+    /// Takes the key and whatever else is secret out of all that leaves.
+    redactor: Redactor,
     talk: Conversation,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
@@ -65,6 +74,7 @@ impl Turn {
         let model = typed.model.clone().or_else(|| env::var("LLM_MODEL").ok()).or(model).filter(|m| !m.is_empty());
         let Some(model) = model else { bail!("no model: name one with --model, or export LLM_MODEL") };
         let tools = tools::tools(typed)?;
+        let headers = typed.headers.iter().map(|typed| Header::read(typed)).collect::<Result<Vec<_>>>()?;
         let options = RequestOptions {
             model,
             base_url: typed
@@ -79,12 +89,24 @@ impl Turn {
             tool_choice: typed.tool_choice.clone(),
             dialect: None,
             params: typed.params.clone(),
-            headers: typed.headers.clone(),
+            headers: headers.iter().map(|h| (h.name.clone(), h.value.clone())).collect(),
             stream: !typed.no_stream,
         };
         let way = Way { whole: false, told: Told::Native };
-        let mut turn =
-            Turn { api, options, talk: Conversation::default(), tools, prefill: typed.prefill.clone(), dialect, way };
+        let route = Route::of(options.base_url.as_deref().unwrap_or(api.base_url()));
+        let mut turn = Turn {
+            api,
+            options,
+            headers,
+            route,
+            redactor: Redactor::default(),
+            talk: Conversation::default(),
+            tools,
+            prefill: typed.prefill.clone(),
+            dialect,
+            way,
+        };
+        turn.redactor = Redactor::new(turn.secrets());
         if typed.tools_mode == ToolsMode::Tag {
             turn.way.told = turn.tag();
         }
@@ -111,7 +133,8 @@ impl Turn {
     /// # Errors
     /// See [`key::key`].
     pub fn take_key(&mut self, args: &Args) -> Result<()> {
-        self.options.key = key::key(args, self.api, self.url())?;
+        self.options.key = key::key(args, self)?;
+        self.redactor = Redactor::new(self.secrets());
         Ok(())
     }
 
@@ -133,13 +156,20 @@ impl Turn {
         &self.options.model
     }
 
+    /// What takes the secrets of this turn out of all that leaves.
+    pub fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// Whether the value of a request's header is secret.
+    pub fn is_secret(&self, name: &str) -> bool {
+        is_secret_header(name) || self.headers.iter().any(|h| h.is_secret && h.name.eq_ignore_ascii_case(name))
+    }
+
     /// Everything secret that goes into a request.
-    pub fn secrets(&self) -> Vec<String> {
-        let headers = self.options.headers.iter().filter(|(name, _)| key::is_secret(name)).map(|(_, value)| value);
-        headers
-            .map(|value| value.rsplit(' ').next().unwrap_or_default().to_owned())
-            .chain(self.options.key.clone())
-            .collect()
+    fn secrets(&self) -> Vec<String> {
+        let in_url = Url::parse(self.url()).map(|url| key::in_url(&url)).unwrap_or_default();
+        self.headers.iter().flat_map(Header::secrets).chain(in_url).chain(self.options.key.clone()).collect()
     }
 
     /// Where requests go.
@@ -178,7 +208,7 @@ impl Turn {
             Told::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
         }
         let request = request(self.api, &self.talk, &options)?;
-        key::check(args, &request)?;
+        key::check(args, self, &request)?;
         Ok(request)
     }
 
@@ -198,6 +228,7 @@ impl Turn {
             attempt: (attempt > 1).then_some(attempt),
             fallback: way.whole,
             id: Some(request.name()),
+            redactor: self.redactor.clone(),
         }
     }
 }

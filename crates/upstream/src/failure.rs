@@ -1,6 +1,7 @@
 //! What a provider says when it fails: the shapes of error objects.
 
 use crate::recognise::by_frame;
+use crate::redact::Redactor;
 use crate::{Api, overflow, refusal};
 use event::Raw;
 
@@ -43,6 +44,17 @@ impl Failure {
                 format!("{}; --tools-mode auto (or tag) puts the tools into the prompt instead", self.message);
         }
         self
+    }
+
+    /// This failure without credentials: a server may repeat the key that it was sent.
+    pub(crate) fn redacted(self, redactor: &Redactor) -> Failure {
+        let text = |text: String| redactor.text(&text).into_owned();
+        Failure {
+            code: text(self.code),
+            message: text(self.message),
+            retryable: self.retryable,
+            provider: self.provider.map(|json| redactor.json_text(&json).into_owned()),
+        }
     }
 
     fn is_overflow(&self) -> bool {

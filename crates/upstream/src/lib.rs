@@ -12,6 +12,7 @@ mod failure;
 mod framing;
 mod overflow;
 mod recognise;
+pub mod redact;
 mod refusal;
 mod request;
 mod stream;

@@ -18,6 +18,7 @@ use crate::Api;
 use crate::decoder::Decoder;
 use crate::failure::{Failure, of_first_frame};
 use crate::framing::{Frame, Framing};
+use crate::redact::Redactor;
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
 use event::{Raw, Sink};
@@ -41,6 +42,8 @@ pub struct StreamOptions {
     pub fallback: bool,
     /// What the response is called where the provider gives it no id; ids of calls are made from it. See [`crate::Request::name`].
     pub id: Option<String>,
+    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it was sent. What the model writes stays.
+    pub redactor: Redactor,
 }
 
 /// How the bytes of a response ended.
@@ -99,7 +102,8 @@ impl Stream {
     /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event. `advice` goes behind what the
     /// provider says.
     pub fn error_body(&mut self, status: u16, body: &[u8], advice: Option<&str>, out: &mut dyn Sink) {
-        let mut failure = Failure::of_body(status, &String::from_utf8_lossy(body));
+        let body = String::from_utf8_lossy(body);
+        let mut failure = Failure::of_body(status, &self.reader.turn.redacted(&body));
         if let Some(advice) = advice {
             failure.message = format!("{}; {advice}", failure.message);
         }
@@ -221,7 +225,8 @@ impl Reader {
 
     fn foreign(&mut self, text: &str, html: bool, out: &mut dyn Sink) {
         let what = if html { "an HTML page" } else { "something that is no event stream and no JSON" };
-        let message = format!("the provider answered with {what}: {}", crate::failure::sentence(text));
+        let said = crate::failure::sentence(&self.turn.redacted(text));
+        let message = format!("the provider answered with {what}: {said}");
         self.turn.error(&Failure::new("not_a_stream", message, false), out);
     }
 
@@ -267,6 +272,6 @@ impl Reader {
     /// Why a body that ended gave no event at all, if it was not cut.
     fn nothing(&self) -> Option<Failure> {
         let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
-        of_first_frame(self.api, name.as_deref(), text)
+        of_first_frame(self.api, name.as_deref(), &self.turn.redacted(text))
     }
 }

@@ -176,14 +176,17 @@ impl Turn {
 
     /// Something odd that does not stop the stream; `raw` is the text that was wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
-        let cut = raw.map(|raw| first(raw, RAW_LIMIT));
+        let redactor = self.options.redactor.clone();
         let raw_bytes = raw.map(|raw| raw.len() as u64).filter(|n| *n > RAW_LIMIT as u64);
-        self.write(choice, &Warning { source: SOURCE, code, message, raw: cut, raw_bytes, ..Warning::default() }, out);
+        let raw = raw.map(|raw| redactor.text(raw));
+        let (raw, message) = (raw.as_deref().map(|raw| first(raw, RAW_LIMIT)), &*redactor.text(message));
+        self.write(choice, &Warning { source: SOURCE, code, message, raw, raw_bytes, ..Warning::default() }, out);
     }
 
     /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
     pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
-        let failure = failure.clone().advised(self.options.tools_mode.as_deref() == Some("native"));
+        let native = self.options.tools_mode.as_deref() == Some("native");
+        let failure = failure.clone().advised(native).redacted(&self.options.redactor);
         let said = (failure.code.clone(), failure.message.clone());
         if self.error.as_ref() == Some(&said) {
             return;
@@ -201,6 +204,11 @@ impl Turn {
             out,
         );
         self.error = Some(said);
+    }
+
+    /// What a provider says, without credentials.
+    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.options.redactor.text(text)
     }
 
     /// What the provider counts, where it says so again the larger number stays (many repeat the totals on each chunk).
@@ -312,7 +320,8 @@ impl Turn {
         };
         let finish_reason =
             if self.error.is_some() && reason != FinishReason::Cut { FinishReason::Error } else { reason };
-        self.write(0, &StreamEnd { finish_reason, provider_finish_reason: word.map(Cow::Owned) }, out);
+        let provider_finish_reason = word.map(|word| Cow::Owned(self.redacted(&word).into_owned()));
+        self.write(0, &StreamEnd { finish_reason, provider_finish_reason }, out);
         self.ended = true;
     }
 
@@ -334,6 +343,11 @@ impl Turn {
 
     fn write(&mut self, choice: u32, payload: &dyn Payload, out: &mut dyn Sink) {
         if !std::mem::replace(&mut self.started, true) {
+            for name in [&mut self.id, &mut self.model].into_iter().flatten() {
+                if let Cow::Owned(clean) = self.options.redactor.text(name) {
+                    *name = clean;
+                }
+            }
             let o = &self.options;
             let start = StreamStart {
                 api: Some(self.api.name()),

@@ -59,7 +59,7 @@ fn refusal(shape: &str) -> String {
 }
 
 impl Exchange {
-    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see [`super::redact::Redactor::exchange`].
+    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see [`crate::redact::Redactor::exchange`].
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         o.int("tape", 1).str("api", &self.api).str("model", &self.model).object("request", |o| {

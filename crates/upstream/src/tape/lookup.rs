@@ -1,6 +1,7 @@
 //! Finding the recorded answer to a request.
 
-use super::{Exchange, Tape, redact::Redactor};
+use super::{Exchange, Tape};
+use crate::redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 

@@ -1,11 +1,24 @@
-//! Taking credentials out of what is recorded, and noticing them in what is read.
+//! Taking credentials out of whatever leaves: tapes, events about trouble, messages. And noticing them in what is read.
 //!
 //! Three nets, one behind the other: fields that hold credentials by their name (headers, query parameters, members of the
 //! body), the very keys that this process was given, and texts that have the shape of a well-known kind of key.
 
-use super::{Exchange, Read, shape::shapes};
+mod names;
+mod shape;
+mod spelling;
+
+pub use names::{is_secret_header, is_secret_parameter};
+pub use shape::credential;
+
+use crate::tape::{Exchange, Read};
+use base64::Engine;
+use names::{is_secret_answer, is_secret_member};
 use serde_json::{Map, Value};
+use shape::shapes;
+use spelling::Spellings;
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What stands in the place of a credential.
 pub const REDACTED: &str = "[redacted]";
@@ -25,47 +38,23 @@ const KEPT_HEADERS: [&str; 10] = [
     "x-request-id",
 ];
 
-/// Names of query parameters and of JSON members (compared without `-`, `_` and case) whose texts are credentials.
-const SECRET_NAMES: [&str; 16] = [
-    "accesstoken",
-    "apikey",
-    "authorization",
-    "authorizationtoken",
-    "clientsecret",
-    "cookie",
-    "key",
-    "password",
-    "proxyauthorization",
-    "refreshtoken",
-    "secret",
-    "setcookie",
-    "sig",
-    "signature",
-    "token",
-    "xapikey",
-];
-
-/// Of those, the ones that are too common in a conversation to be taken for credentials in a JSON body. (`signature` is what
-/// providers call the proof of a reasoning block, which must go back unchanged.)
-const PLAIN_IN_BODIES: [&str; 4] = ["key", "sig", "signature", "token"];
-
-/// Takes credentials out of what goes to a tape.
+/// Takes credentials out. All ways out of a command share one.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    secrets: Vec<String>,
+    secrets: Arc<Spellings>,
 }
 
 impl std::fmt::Debug for Redactor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Redactor").field("secrets", &self.secrets.len()).finish()
+        f.debug_struct("Redactor").field("secrets", &self.secrets.count()).finish()
     }
 }
 
 impl Redactor {
-    /// `secrets` are the keys that this process knows; they are taken out wherever they stand, whatever their shape.
+    /// `secrets` are the keys that this process knows; they are taken out wherever they stand, whatever their shape and however
+    /// they are escaped. One of fewer than six bytes would be found in any text, and is left out.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
-        // Shorter ones would be found in any text; a real key is never that short.
-        Redactor { secrets: secrets.into_iter().filter(|s| s.len() >= 6).collect() }
+        Redactor { secrets: Arc::new(Spellings::new(secrets)) }
     }
 
     /// Redacts a whole exchange and lists what was taken out in its `redactions`.
@@ -91,7 +80,7 @@ impl Redactor {
                 if clean != *text {
                     paths.push(path.to_owned());
                 }
-                Value::String(clean)
+                Value::String(clean.into_owned())
             }
             Value::Array(items) => {
                 items.iter().enumerate().map(|(at, item)| self.json(item, &format!("{path}[{at}]"), paths)).collect()
@@ -100,15 +89,13 @@ impl Redactor {
                 let mut clean = Map::new();
                 for (key, member) in members {
                     let path = format!("{path}.{key}");
-                    let secret =
-                        member.is_string() && secret_name(key) && !PLAIN_IN_BODIES.contains(&plain(key).as_str());
-                    let member = if secret {
+                    let member = if member.is_string() && is_secret_member(key) {
                         paths.push(path);
                         Value::from(REDACTED)
                     } else {
                         self.json(member, &path, paths)
                     };
-                    clean.insert(self.text(key), member);
+                    clean.insert(self.text(key).into_owned(), member);
                 }
                 Value::Object(clean)
             }
@@ -117,12 +104,27 @@ impl Redactor {
     }
 
     /// `text` without credentials.
-    pub fn text(&self, text: &str) -> String {
-        let mut pieces = [Read { bytes: text.as_bytes().to_vec(), ..Read::default() }];
-        self.reads(&mut pieces);
-        let [Read { bytes, .. }] = pieces;
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let found = self.found(text.as_bytes());
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let clean = without(text.as_bytes(), 0..text.len(), &found);
         // What is taken out is ASCII or a whole key, so the rest is still UTF-8.
-        String::from_utf8(bytes).unwrap_or_else(|_| REDACTED.to_owned())
+        Cow::Owned(String::from_utf8(clean).unwrap_or_else(|_| REDACTED.to_owned()))
+    }
+
+    /// A JSON value on one line without credentials, in whatever way its strings are escaped.
+    pub fn json_text<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let mut paths = vec![];
+        match serde_json::from_str(json) {
+            Ok(value) => {
+                let clean = self.json(&value, "", &mut paths);
+                if paths.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(clean.to_string()) }
+            }
+            // Nested too deeply for a tree.
+            Err(_) => self.text(json),
+        }
     }
 
     /// `url` without a user's name and password and without the values of parameters that are named like credentials.
@@ -131,29 +133,32 @@ impl Redactor {
         if clean != url {
             paths.push(path.to_owned());
         }
-        let (front, query) = clean.split_once('?').map_or((&*clean, None), |(front, query)| (front, Some(query)));
+        let (front, rest) = clean.split_at(clean.find(['?', '#']).unwrap_or(clean.len()));
         let mut out = front.to_owned();
-        if let Some((scheme, rest)) = front.split_once("://")
-            && let Some((user, _)) = rest.split_once('/').map_or(rest, |(host, _)| host).rsplit_once('@')
-        {
-            out = format!("{scheme}://{REDACTED}{}", &rest[user.len()..]);
-            paths.push(format!("{path}@"));
+        if let Some(start) = front.find("//").map(|at| at + 2) {
+            let end = front[start..].find('/').map_or(front.len(), |at| start + at);
+            if let Some(at) = front[start..end].rfind('@') {
+                out = format!("{}{REDACTED}{}", &front[..start], &front[start + at..]);
+                paths.push(format!("{path}@"));
+            }
         }
-        for (at, pair) in query.into_iter().flat_map(|q| q.split('&')).enumerate() {
-            out.push(if at == 0 { '?' } else { '&' });
+        for pair in rest.split_inclusive(['?', '#', '&', ';']) {
+            // The mark that ends a pair stands behind it.
+            let (pair, mark) = pair.split_at(pair.trim_end_matches(['?', '#', '&', ';']).len());
             match pair.split_once('=') {
-                Some((name, _)) if secret_name(name) => {
+                Some((name, _)) if is_secret_parameter(name) => {
                     out.push_str(&format!("{name}={REDACTED}"));
                     paths.push(format!("{path}?{name}"));
                 }
                 _ => out.push_str(pair),
             }
+            out.push_str(mark);
         }
         out
     }
 
     fn header(&self, (name, value): (String, String), paths: &mut Vec<String>) -> Option<(String, String)> {
-        if secret_name(&name) {
+        if is_secret_answer(&name) {
             paths.push(format!("response.headers.{name}"));
             return None;
         }
@@ -161,24 +166,17 @@ impl Redactor {
             return None;
         }
         let path = format!("response.headers.{name}");
-        let value = if name == "location" { self.url(&value, &path, paths) } else { self.text(&value) };
+        let value = if name == "location" { self.url(&value, &path, paths) } else { self.text(&value).into_owned() };
         Some((name, value))
     }
 
     /// Takes credentials out of bytes that came in pieces; one may lie over several of them. Gives whether there was any.
     fn reads(&self, reads: &mut [Read]) -> bool {
         let all: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
-        let mut found: Vec<Range<usize>> = shapes(&all).map(|(kind, range)| keep_scheme(kind, range)).collect();
-        for secret in &self.secrets {
-            let quoted = event::quoted(secret);
-            for form in [secret.as_str(), &quoted[1..quoted.len() - 1], &percent(secret)] {
-                found.extend(find_all(&all, form.as_bytes()).map(|at| at..at + form.len()));
-            }
-        }
+        let found = self.found(&all);
         if found.is_empty() {
             return false;
         }
-        found.sort_by_key(|r| (r.start, usize::MAX - r.end));
         let mut start = 0;
         for read in reads {
             let end = start + read.bytes.len();
@@ -187,6 +185,22 @@ impl Redactor {
         }
         true
     }
+
+    /// Where credentials stand, sorted by their start.
+    fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut found = self.secrets.find(bytes);
+        found.extend(shapes(bytes).map(|(kind, range)| keep_scheme(kind, range)));
+        found.sort_by_key(|r| (r.start, usize::MAX - r.end));
+        found
+    }
+}
+
+/// The secrets that the credential of `Authorization: Basic` encodes: a user's name with a password, and the password.
+pub fn basic(credential: &str) -> Vec<String> {
+    let decoded =
+        base64::engine::general_purpose::STANDARD.decode(credential).ok().and_then(|b| String::from_utf8(b).ok());
+    let password = decoded.as_ref().and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
+    decoded.into_iter().chain(password).collect()
 }
 
 /// The word `Bearer` stays, so that one sees what was there.
@@ -217,24 +231,6 @@ fn without(all: &[u8], piece: Range<usize>, found: &[Range<usize>]) -> Vec<u8> {
     out
 }
 
-fn find_all<'b>(bytes: &'b [u8], word: &'b [u8]) -> impl Iterator<Item = usize> + 'b {
-    bytes.windows(word.len()).enumerate().filter(move |(_, w)| *w == word).map(|(at, _)| at)
-}
-
-fn plain(name: &str) -> String {
-    name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
-}
-
-fn secret_name(name: &str) -> bool {
-    let name = plain(name);
-    SECRET_NAMES.contains(&name.as_str()) || ["xamzsignature", "xgoogsignature", "xgoogapikey"].contains(&name.as_str())
-}
-
-fn percent(text: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-    text.bytes().map(|b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,7 +244,10 @@ mod tests {
             api: "openai-chat".into(),
             request: Request {
                 method: "POST".into(),
-                url: format!("https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo={}", percent(CANARY)),
+                url: format!(
+                    "https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo={}",
+                    CANARY.replace('/', "%2F").replace('=', "%3d")
+                ),
                 body: json!({"messages":[{"role":"user","content":format!("my key is {CANARY}!")}], "tools":[{"authorization_token":"t0k", "parameters":{"properties":{"password":{"type":"string"}}}}],
                     format!("k{CANARY}"): 1}),
                 sha256: String::new(),

@@ -1,0 +1,213 @@
+//! A server that repeats what it must not: the key, a header of the environment, a parameter of the address. None of it is written.
+
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
+mod scripted;
+
+use scripted::*;
+use std::io::{BufReader, Read};
+use std::process::Command;
+
+/// Of no known shape, and with bytes that escapes change.
+const KEY: &str = "canary/7Q=z+Rk";
+/// `user:` and the key in base64.
+const BASIC: &str = "dXNlcjpjYW5hcnkvN1E9eitSaw==";
+const TENANT: &str = "tenant-5521-north";
+const PARAMETER: &str = "p4rameter/9X";
+
+/// The command with a secret of each kind.
+fn with_secrets(server: &Server, args: &[&str]) -> Command {
+    let url = format!("{}/v1?api_key={}&api-version=1", server.url, PARAMETER.replace('/', "%2F"));
+    let mut command = command(&["--base-url", &url, "--model", "m", "--no-time", "--header", "X-Tenant: $TENANT"]);
+    command.args(args).arg("Hi").env("OPENAI_API_KEY", KEY).env("TENANT", TENANT);
+    command
+}
+
+/// Nothing of any secret stands in this text, in any spelling that a person could undo.
+fn is_clean(text: &str) -> bool {
+    let spellings =
+        [KEY, "canary", "7Q=z", "7Q%3", "anary", BASIC, &BASIC[6..24], TENANT, "5521", PARAMETER, "p4ram", "9X"];
+    !spellings.iter().any(|spelling| text.contains(spelling))
+}
+
+/// What a server says, in the ways that were thought of.
+fn said() -> Vec<String> {
+    let percent = KEY.replace('/', "%2F").replace('=', "%3d").replace('+', "%2B");
+    let html = KEY.replace('/', "&#x2F;").replace('+', "&#43;");
+    let json = KEY.replace('/', "\\/").replace('+', "\\u002b");
+    let nested = KEY.replace('/', "\\\\/").replace('+', "\\\\u002B");
+    let mut said: Vec<String> =
+        [KEY, &percent, &html, &json, &nested, TENANT, PARAMETER, &PARAMETER.replace('/', "%2f")]
+            .map(|secret| format!("no access for {secret} here"))
+            .to_vec();
+    said.push(format!("Authorization: Basic {BASIC}"));
+    // So that a message of 200 characters would end inside the key.
+    said.push(format!("{}{KEY}", "x ".repeat(97)));
+    said
+}
+
+#[test]
+fn an_error_of_any_kind_repeats_no_secret() {
+    for said in said() {
+        let json =
+            format!("{{\"error\":{{\"message\":\"{said}\",\"type\":\"auth\",\"echo\":{{\"{said}\":[\"{said}\"]}}}}}}");
+        let good = chat(&["a"]);
+        let good = &good[..good.find("\n\n").unwrap() + 2];
+        for (status, headers, body) in [
+            ("401 Unauthorized", JSON, json.clone()),
+            ("400 Bad Request", JSON, format!("{{\"detail\":[{{\"msg\":\"{said}\"}}]}}")),
+            ("403 Forbidden", "", said.clone()),
+            ("404 Not Found", "content-type: text/html\r\n", format!("<html><h1>{said}</h1></html>")),
+            ("200 OK", "content-type: text/html\r\n", format!("<html><title>{said}</title></html>")),
+            ("200 OK", "", said.clone()),
+            ("200 OK", JSON, json.clone()),
+            ("200 OK", JSON, format!("{{\"{said}\":1}}")),
+            ("200 OK", SSE, format!("data: {json}\n\n")),
+            ("200 OK", SSE, format!("{good}data: {json}\n\n")),
+            (
+                "200 OK",
+                SSE,
+                format!("event: error\ndata: {{\"type\":\"error\",\"code\":\"{said}\",\"message\":\"{said}\"}}\n\n"),
+            ),
+            // Not JSON, and a frame in two lines: a warning holds it as it came.
+            ("200 OK", SSE, format!("{good}data: {{\"x\": {said}\n\ndata: {said}\ndata: {said}\n\n")),
+        ] {
+            let server = Server::new(vec![answer(status, headers, &body)]);
+            let ran = run(with_secrets(&server, &[]));
+            assert_eq!((ran.status, ran.stderr.as_str()), (2, ""), "{ran:?}");
+            assert!(is_clean(&ran.stdout), "{status} {body}\n{}", ran.stdout);
+            assert!(ran.stdout.contains("[red"), "{status} {body}\n{}", ran.stdout);
+        }
+    }
+}
+
+#[test]
+fn a_key_in_pieces_is_a_key() {
+    let body = format!("data: {{\"error\":{{\"message\":\"no access for {KEY}\"}}}}\n\n");
+    for at in 1..body.len() {
+        let steps = vec![
+            Step::Send(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{SSE}\r\n{}", &body[..at]).into()),
+            Step::Send(body[at..].into()),
+        ];
+        let ran = run(with_secrets(&Server::new(vec![steps]), &[]));
+        assert!(ran.status == 2 && is_clean(&ran.stdout), "{at} {ran:?}");
+    }
+    // In two lines of one event, which JSON cannot have in a string.
+    let body = format!("data: {{\"error\":\"{}\ndata: {}\"}}\n\n", &KEY[..9], &KEY[9..]);
+    let ran = run(with_secrets(&Server::new(vec![answer("200 OK", SSE, &body)]), &[]));
+    assert!(ran.status == 2 && is_clean(&ran.stdout), "{ran:?}");
+}
+
+#[test]
+fn what_names_the_response_repeats_no_secret() {
+    let body = format!(
+        "data: {{\"id\":\"{KEY}\",\"model\":\"m {TENANT}\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"hi\"}},\"finish_reason\":\"{KEY}\"}}]}}\n\ndata: [DONE]\n\n"
+    );
+    let ran = run(with_secrets(&Server::new(vec![answer("200 OK", SSE, &body)]), &[]));
+    assert_eq!((ran.status, ran.text().as_str()), (0, "hi"), "{ran:?}");
+    assert!(is_clean(&ran.stdout), "{}", ran.stdout);
+}
+
+#[test]
+fn a_redirect_repeats_no_secret() {
+    for to in [
+        format!("https://other.example/?next={}", KEY.replace('/', "%2F")),
+        format!("https://me:{TENANT}@other.example/v1"),
+        format!("//{TENANT}@other.example/v1"),
+        format!("/login?a=1&token={PARAMETER}"),
+        format!("/login#access_token={KEY};x=1"),
+        "/login?a=1#id_token=9X5521&x=1".to_owned(),
+    ] {
+        let server = Server::new(vec![answer("307 Temporary Redirect", &format!("location: {to}\r\n"), "")]);
+        let ran = run(with_secrets(&server, &[]));
+        assert_eq!(ran.event("error")["code"], "redirected");
+        assert!(is_clean(&ran.stdout) && ran.stdout.contains("[redacted]"), "{}", ran.stdout);
+    }
+}
+
+#[test]
+fn standard_error_repeats_no_secret() {
+    let body = format!("{{\"error\":{{\"message\":\"too many requests with {}\"}}}}", KEY.replace('/', "\\u002f"));
+    let server = Server::new(vec![answer("429 Too Many Requests", "retry-after: 60\r\n", &body)]);
+    let mut child = with_secrets(&server, &[]).spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let warning = until(&mut stdout, "retry_wait");
+    assert!(is_clean(&warning), "{warning}");
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let ran = finish(child, Some(stdout));
+    assert!(ran.status == 143 && is_clean(&ran.stderr) && ran.stderr.contains("[redacted]"), "{ran:?}");
+    // What was typed is not repeated either: it may be a key.
+    let mut command = command(&["--model", "m", "--header", &format!("X-Api-Key: {TENANT}"), "Hi"]);
+    let ran = run({
+        command.env("OPENAI_API_KEY", KEY);
+        command
+    });
+    assert!(is_clean(ran.refusal()) && ran.refusal().contains("X-Api-Key: $NAME"), "{ran:?}");
+}
+
+#[test]
+fn a_tape_holds_no_secret_of_the_environment_or_the_address() {
+    let tape = File::new("secrets.tape", "");
+    let body = chat(&[&format!("you are {TENANT}")]);
+    let server = Server::new(vec![answer("200 OK", SSE, &body)]);
+    let ran = run(with_secrets(&server, &["--tape", tape.path(), "--tape-mode", "record"]));
+    assert_eq!(ran.status, 0, "{ran:?}");
+    // What the model writes is the conversation's own.
+    assert_eq!(ran.text(), format!("you are {TENANT}"));
+    let mut text = String::new();
+    std::fs::File::open(tape.path()).unwrap().read_to_string(&mut text).unwrap();
+    assert!(is_clean(&text), "{text}");
+    for path in ["request.headers.x-tenant", "request.headers.authorization", "request.url?api_key", "response.body"] {
+        assert!(text.contains(&format!("\"{path}\"")), "{path}: {text}");
+    }
+}
+
+#[test]
+fn every_secret_keeps_off_plain_http_to_another_machine() {
+    let run_with = |url: &str, header: Option<&str>, more: &[&str]| {
+        let mut command = command(&["--base-url", url, "--model", "m", "--retries", "0", "--no-time"]);
+        command.args(header.into_iter().flat_map(|header| ["--header", header])).args(more).arg("Hi");
+        run({
+            command.env("TENANT", TENANT);
+            command
+        })
+    };
+    for (url, header) in [
+        ("http://models.invalid/v1", Some("X-Tenant: $TENANT")),
+        ("http://models.invalid/v1?api_key=abcdef", None),
+        ("http://models.invalid/v1?x=1&Access-Token=abcdef", None),
+        ("http://models.invalid/v1?key=a", None),
+        ("http://models.invalid/v1?sig=a", None),
+        ("http://me:abcdef@models.invalid/v1", None),
+        ("http://abcdef@models.invalid/v1", None),
+        ("http://127.0.0.1.models.invalid/?token=a", None),
+        ("http://[::ffff:192.0.2.1]/?token=a", None),
+        ("http://no-such-name.localhost.models.invalid/?token=a", None),
+    ] {
+        let ran = run_with(url, header, &[]);
+        assert!(ran.refusal().contains("--allow-insecure") && !ran.stderr.contains("abcdef"), "{url} {ran:?}");
+    }
+    // It is sent where it is asked for, and where nothing is secret.
+    for (url, more) in [
+        ("http://models.invalid/v1?api_key=abcdef", &["--allow-insecure"][..]),
+        ("http://models.invalid/v1?api-version=1", &[]),
+    ] {
+        let ran = run_with(url, None, more);
+        assert_eq!(ran.event("error")["code"], "disconnected", "{ran:?}");
+        assert!(!ran.stdout.contains("abcdef"), "{ran:?}");
+    }
+}
+
+#[test]
+fn every_spelling_of_this_machine_gets_the_key() {
+    let port = |server: &Server| server.url.rsplit_once(':').unwrap().1.to_owned();
+    for host in ["localhost", "LOCALHOST", "localhost.", "127.1", "0x7f000001", "2130706433", "[::ffff:127.0.0.1]"] {
+        let server = Server::new(vec![answer("200 OK", SSE, &chat(&["x"]))]);
+        let mut command = command(&["--base-url", &format!("http://{host}:{}", port(&server)), "--model", "m", "Hi"]);
+        // A proxy would be another machine.
+        command.env("OPENAI_API_KEY", KEY).env("http_proxy", "http://127.0.0.1:1");
+        let ran = run(command);
+        assert_eq!((ran.status, ran.text().as_str()), (0, "x"), "{host} {ran:?}");
+        assert_eq!(server.asked()[0].header("authorization"), Some(format!("Bearer {KEY}").as_str()), "{host}");
+    }
+}

@@ -1,0 +1,123 @@
+//! Names under which credentials travel: of headers, of a URL's parameters, of members of a body.
+
+/// Names of members and of response headers (compared without `-`, `_` and case) whose texts are credentials.
+const SECRET_NAMES: [&str; 19] = [
+    "accesstoken",
+    "apikey",
+    "authorization",
+    "authorizationtoken",
+    "clientsecret",
+    "cookie",
+    "key",
+    "password",
+    "proxyauthorization",
+    "refreshtoken",
+    "secret",
+    "setcookie",
+    "sig",
+    "signature",
+    "token",
+    "xamzsignature",
+    "xapikey",
+    "xgoogapikey",
+    "xgoogsignature",
+];
+
+/// Of those, the ones that are too common in a conversation to be taken for credentials in a JSON body. (`signature` is what
+/// providers call the proof of a reasoning block, which must go back unchanged.)
+const PLAIN_IN_BODIES: [&str; 4] = ["key", "sig", "signature", "token"];
+
+/// How the names of credentials end in a request's headers and in a URL. `code` is Azure's for a function's key.
+const ENDINGS: [&str; 14] = [
+    "auth",
+    "authorization",
+    "cookie",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "passwd",
+    "password",
+    "pwd",
+    "secret",
+    "sig",
+    "signature",
+    "token",
+];
+
+/// Keys that open nothing.
+const OTHER_KEYS: [&str; 4] = ["cachekey", "idempotencykey", "partitionkey", "routingkey"];
+
+/// Whether a member of a JSON body with this name is a credential.
+pub(super) fn is_secret_member(name: &str) -> bool {
+    let name = plain(name);
+    SECRET_NAMES.contains(&name.as_str()) && !PLAIN_IN_BODIES.contains(&name.as_str())
+}
+
+/// Whether a header of an answer with this name is a credential.
+pub(super) fn is_secret_answer(name: &str) -> bool {
+    SECRET_NAMES.contains(&plain(name).as_str())
+}
+
+/// Whether a header of a request with this name, in any case, is a credential.
+pub fn is_secret_header(name: &str) -> bool {
+    let name = plain(name);
+    ENDINGS.iter().any(|end| name.ends_with(end)) && !OTHER_KEYS.iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a parameter of a URL with this name is a credential.
+pub fn is_secret_parameter(name: &str) -> bool {
+    is_secret_header(name) || plain(name) == "code"
+}
+
+fn plain(name: &str) -> String {
+    let name = name.replace("%5F", "_").replace("%5f", "_").replace("%2D", "-").replace("%2d", "-");
+    name.chars().filter(|c| !matches!(c, '-' | '_' | '.')).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_credentials_and_others() {
+        for name in [
+            "Authorization",
+            "X-Api-Key",
+            "api-key",
+            "Ocp-Apim-Subscription-Key",
+            "X-Auth-Token",
+            "Helicone-Auth",
+            "Cookie",
+        ] {
+            assert!(is_secret_header(name), "{name}");
+        }
+        for name in [
+            "api_key",
+            "apikey",
+            "api%5Fkey",
+            "key",
+            "token",
+            "access_token",
+            "sig",
+            "X-Amz-Signature",
+            "code",
+            "subscription-key",
+        ] {
+            assert!(is_secret_parameter(name), "{name}");
+        }
+        for name in [
+            "Idempotency-Key",
+            "X-Title",
+            "HTTP-Referer",
+            "anthropic-version",
+            "x-max-tokens",
+            "alt",
+            "api-version",
+            "model",
+        ] {
+            assert!(!is_secret_header(name) && !is_secret_parameter(name), "{name}");
+        }
+        assert!(is_secret_member("apiKey") && !is_secret_member("token") && !is_secret_member("max_tokens"));
+    }
+}
