@@ -4,6 +4,10 @@ use crate::payload::{CallError, Commit};
 use event::{Raw, Surrogates};
 use json::{Repair, Scanner};
 
+/// No provider takes a tool's name this long. Only shorter ones are joined or given to further calls, so that what is written
+/// stays linear in what was read.
+pub(crate) const LONGEST_NAME: usize = 1024;
+
 /// What became of a fragment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fed {
@@ -11,6 +15,31 @@ pub(crate) enum Fed {
     Taken,
     /// The arguments had ended; this text begins another call.
     Extra(String),
+    /// The arguments had ended; from here on the call's text is dropped.
+    Dropped,
+}
+
+/// What follows the end of the arguments, as far as it was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tail {
+    /// Nothing but white space and whole copies of the value.
+    #[default]
+    Blank,
+    /// The first bytes of the value once more, this many.
+    Copy(usize),
+    /// Text that is not the beginning of an object, such as `}` or an end token: nothing behind it is looked at.
+    Dropped,
+}
+
+/// What text behind the end of the arguments is.
+#[derive(Clone, Copy, Debug)]
+enum Behind {
+    /// White space, copies, or text of a tail that is dropped already.
+    Nothing,
+    /// The first text of a tail that is dropped.
+    Noise,
+    /// From the byte `at` on it belongs to another call, which begins with the first `copied` bytes of this call's value.
+    Another { copied: usize, at: usize },
 }
 
 /// What became of a name.
@@ -48,6 +77,8 @@ pub(crate) struct Call {
     pub done: bool,
     /// A later call has begun.
     pub followed: bool,
+    /// It was taken back, so its id and its index are free.
+    pub forgotten: bool,
     pub told: Told,
     /// The arguments as an object on one line, once they were judged good.
     pub object: Option<String>,
@@ -63,8 +94,11 @@ pub(crate) struct Call {
     fragments: u32,
     /// Every fragment so far began with the one before it: perhaps each is the text so far.
     cumulative: bool,
-    /// The text is balanced, and what came after repeats it up to here.
-    echo: usize,
+    tail: Tail,
+    /// The call that the text behind the end of this one began.
+    pub next: Option<u32>,
+    /// The last call that [`Call::next`] is known to lead to.
+    pub newest: Option<u32>,
 }
 
 impl Call {
@@ -76,6 +110,7 @@ impl Call {
             provider: None,
             done: false,
             followed: false,
+            forgotten: false,
             told: Told::No,
             object: None,
             repairs: Vec::new(),
@@ -87,7 +122,9 @@ impl Call {
             last: 0,
             fragments: 0,
             cumulative: true,
-            echo: 0,
+            tail: Tail::Blank,
+            next: None,
+            newest: None,
         }
     }
 
@@ -136,115 +173,148 @@ impl Call {
             self.name.replace_range(.., name);
             return Named::Taken;
         }
-        let joined = format!("{}{name}", self.name);
-        if self.is_blank() && known(&joined) && !known(name) {
-            self.name = joined;
-            return Named::Taken;
+        if self.is_blank() && self.name.len() + name.len() <= LONGEST_NAME {
+            let joined = format!("{}{name}", self.name);
+            if known(&joined) && !known(name) {
+                self.name = joined;
+                return Named::Taken;
+            }
         }
         Named::Other
     }
 
     /// Takes the next fragment of the arguments: a string, or an object in place of its text.
     pub fn take(&mut self, fragment: Raw<'_>) -> Fed {
-        if self.is_balanced() {
-            let mut text = String::new();
-            if !fragment.append_str(&mut text) && fragment.is_object() {
-                text.push_str(fragment.text());
-            }
-            return self.take_after_end(&text);
-        }
         let start = self.text.len();
         if fragment.is_str() {
             self.half.push(fragment, &mut self.text);
         } else if fragment.is_object() {
             self.text.push_str(fragment.text());
         }
-        if self.text.len() == start { Fed::Taken } else { self.grown(start) }
-    }
-
-    /// The same for plain text.
-    pub fn take_text(&mut self, text: &str) -> Fed {
-        if self.is_balanced() {
-            return self.take_after_end(text);
+        if self.text.len() == start {
+            return Fed::Taken;
         }
-        let start = self.text.len();
-        self.text.push_str(text);
-        if text.is_empty() { Fed::Taken } else { self.grown(start) }
+        let end = if self.is_balanced() { start } else { self.grown(start) };
+        if end == self.text.len() {
+            return Fed::Taken;
+        }
+        let behind = self.text.split_off(end);
+        match self.behind(&behind, 0) {
+            Behind::Nothing => Fed::Taken,
+            Behind::Noise => Fed::Dropped,
+            Behind::Another { copied, at } => Fed::Extra(format!("{}{}", &self.value()[..copied], &behind[at..])),
+        }
     }
 
-    /// The text has grown from `start`: is that the next fragment, or the text so far once more?
-    fn grown(&mut self, start: usize) -> Fed {
+    /// Takes the text that another call handed over, which is all that this call has so far. Gives where in it yet another call
+    /// begins, and whether what is left of it is dropped.
+    pub fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
+        let end = self.replace("", text);
+        match self.behind(text, end) {
+            Behind::Nothing => (None, false),
+            Behind::Noise => (None, true),
+            Behind::Another { at, .. } => (Some(at), false),
+        }
+    }
+
+    /// Half of a surrogate pair that the last fragment ended with: it belongs to the call that gets the next fragment.
+    pub fn half(&mut self) -> &mut Surrogates {
+        &mut self.half
+    }
+
+    /// The text has grown from `start`: is that the next fragment, or the text so far once more? Gives where the value ends.
+    fn grown(&mut self, start: usize) -> usize {
         self.fragments += 1;
         // Cheap: for ordinary fragments the first byte differs.
         self.cumulative =
             self.cumulative && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
-        let before = (self.scanner.is_valid() && self.cumulative && self.fragments > 1).then(|| self.scanner.clone());
+        let may_repeat = self.scanner.is_valid() && self.cumulative && self.fragments > 1;
         let used = self.scanner.push(&self.text[start..]);
-        if !self.scanner.is_valid() && before.is_some() {
+        if !self.scanner.is_valid() && may_repeat {
             // Appending breaks the grammar, and each fragment so far repeats the one before: it is the text so far.
             let mut other = Scanner::default();
-            other.push(&self.text[start..]);
+            let used = other.push(&self.text[start..]);
             if other.is_valid() {
                 self.text.drain(..start);
-                self.scanner = Scanner::default();
+                self.scanner = other;
                 self.last = 0;
-                let used = self.scanner.push(&self.text);
-                return self.cut_extra(used);
+                return used;
             }
         }
         self.last = start;
-        self.cut_extra(start + used)
+        start + used
     }
 
-    /// What follows the end of the value goes elsewhere.
-    fn cut_extra(&mut self, end: usize) -> Fed {
-        if end >= self.text.len() || !self.is_balanced() {
-            return Fed::Taken;
-        }
-        let extra = self.text.split_off(end);
-        self.take_after_end(&extra)
+    /// The value without the white space around it.
+    fn value(&self) -> &str {
+        self.text.trim_ascii()
     }
 
-    /// The value had ended: a copy of it is dropped, `{}` was a placeholder, white space is nothing, the rest is another call.
-    fn take_after_end(&mut self, text: &str) -> Fed {
-        let value = self.text.trim();
-        let known = &value[..self.echo];
-        if text.trim_ascii().is_empty() {
-            return Fed::Taken;
-        }
-        let text = if self.echo == 0 { text.trim_start() } else { text };
-        let rest = &value[self.echo..];
-        if rest.starts_with(text.trim_end()) || text.starts_with(rest) {
-            let taken = rest.len().min(text.len());
-            let after = text[taken..].to_owned();
-            self.echo = if rest.len() <= text.len() { 0 } else { self.echo + text.len() };
-            if after.trim_ascii().is_empty() {
-                return Fed::Taken;
+    /// Reads `text` from `from` on, which follows the end of the value.
+    fn behind(&mut self, text: &str, from: usize) -> Behind {
+        let mut from = from;
+        loop {
+            match self.tail_of(text, from) {
+                // The `{}` so far was a placeholder.
+                Behind::Another { copied, at } if self.scanner.is_empty_object() => {
+                    let copied = self.value()[..copied].to_owned();
+                    from = at + self.replace(&copied, &text[at..]);
+                }
+                other => return other,
             }
-            if self.scanner.is_empty_object() {
-                return self.restart(&after);
-            }
-            return self.take_after_end(&after);
         }
-        let whole = format!("{known}{text}");
-        self.echo = 0;
-        if self.scanner.is_empty_object() && whole.starts_with('{') {
-            return self.restart(&whole);
-        }
-        Fed::Extra(whole)
     }
 
-    /// The `{}` so far was a placeholder.
-    fn restart(&mut self, text: &str) -> Fed {
-        self.text.clear();
+    /// The same, with `{}` as a value like any other.
+    fn tail_of(&mut self, text: &str, from: usize) -> Behind {
+        let b = text.as_bytes();
+        let mut at = from;
+        while at < b.len() {
+            match self.tail {
+                Tail::Dropped => break,
+                Tail::Blank => match b[at] {
+                    b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+                    b'{' => self.tail = Tail::Copy(0),
+                    _ => {
+                        self.tail = Tail::Dropped;
+                        return Behind::Noise;
+                    }
+                },
+                Tail::Copy(copied) => {
+                    let rest = &self.value().as_bytes()[copied..];
+                    let same = rest.iter().zip(&b[at..]).take_while(|(x, y)| x == y).count();
+                    if same == rest.len() {
+                        self.tail = Tail::Blank;
+                        at += same;
+                    } else if at + same == b.len() {
+                        self.tail = Tail::Copy(copied + same);
+                        at += same;
+                    } else {
+                        self.tail = Tail::Blank;
+                        return Behind::Another { copied, at };
+                    }
+                }
+            }
+        }
+        Behind::Nothing
+    }
+
+    /// Begins again with `copied` and the beginning of `text`. Gives how much of `text` belongs to the value.
+    fn replace(&mut self, copied: &str, text: &str) -> usize {
         self.scanner = Scanner::default();
-        (self.last, self.fragments, self.cumulative, self.echo) = (0, 0, true, 0);
-        self.take_text(text)
+        self.scanner.push(copied);
+        let used = self.scanner.push(text);
+        self.text.replace_range(.., copied);
+        self.text.push_str(&text[..used]);
+        (self.last, self.fragments, self.cumulative, self.tail) = (0, 1, true, Tail::Blank);
+        used
     }
 
     /// The stream has ended whole: where appending left the text open, but each fragment was the text so far, the last one is it.
     pub fn settle(&mut self) {
-        self.half.finish(&mut self.text);
+        if !self.is_balanced() {
+            self.half.finish(&mut self.text);
+        }
         if self.is_balanced() || !self.cumulative || self.fragments < 2 {
             return;
         }
@@ -265,8 +335,11 @@ mod tests {
         let mut call = Call::new("a".into(), false);
         let mut extra = Vec::new();
         for f in fragments {
-            if let Fed::Extra(text) = call.take_text(f) {
-                extra.push(text);
+            let quoted = event::quoted(f);
+            match call.take(Raw::parse(&quoted).expect("a string")) {
+                Fed::Taken => {}
+                Fed::Dropped => extra.push("dropped".to_owned()),
+                Fed::Extra(text) => extra.push(text),
             }
         }
         call.settle();
@@ -289,6 +362,11 @@ mod tests {
             (&["{\"a\":1}", "\n{\"a\":", "2}"], "{\"a\":1}", &["{\"a\":2}"]), // another call
             (&["{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
             (&["{\"a\":1}", "{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
+            (&["{\"a\": 1}", "{\"a\":", " ", "1}", "\n"], "{\"a\": 1}", &[]),
+            (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]), // what begins no object, and all that follows it
+            (&["{\"a\":1}", "\n```", "{\"a\":2}"], "{\"a\":1}", &["dropped"]),
+            (&["{\"a\":1} {\"a\":1},{\"a\":2}"], "{\"a\":1}", &["dropped"]),
+            (&["{}", "}", "{\"a\":1}"], "{}", &["dropped"]),
         ] {
             let (call, got) = feed(fragments);
             assert_eq!(

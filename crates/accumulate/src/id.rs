@@ -1,22 +1,43 @@
 //! Ids for calls that came without one.
 
-/// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), from the response's id, the choice
-/// and the call's position: the same stream gives the same ids, however often it is replayed.
-pub(crate) fn made(response: &str, choice: u32, position: usize) -> String {
-    const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    // FNV-1a: any mixing function serves; this one is short, and no secret is kept.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for b in response.bytes().chain([0]).chain(choice.to_le_bytes()).chain((position as u64).to_le_bytes()) {
-        hash = (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3);
+/// What the ids of one choice's calls are made of: the response's id and the choice, mixed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Seed(0xcbf2_9ce4_8422_2325)
     }
-    // FNV's high bits are the well-mixed ones.
-    hash ^= hash >> 29;
-    let mut id = String::with_capacity(9);
-    for _ in 0..9 {
-        id.push(LETTERS[(hash % 62) as usize] as char);
-        hash /= 62;
+}
+
+impl Seed {
+    pub fn of_response(id: &str) -> Self {
+        Seed::default().mixed(id.as_bytes()).mixed(&[0])
     }
-    id
+
+    pub fn of_choice(self, choice: u32) -> Self {
+        self.mixed(&choice.to_le_bytes())
+    }
+
+    /// FNV-1a: any mixing function serves; this one is short, and no secret is kept.
+    fn mixed(self, bytes: &[u8]) -> Self {
+        Seed(bytes.iter().fold(self.0, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)))
+    }
+
+    /// Nine characters of `[A-Za-z0-9]`, the strictest form that a provider demands (Mistral), for the call at `position`: the same
+    /// stream gives the same ids, however often it is replayed.
+    pub fn id(self, position: usize) -> String {
+        const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+        let mut hash = self.mixed(&(position as u64).to_le_bytes()).0;
+        // FNV's high bits are the well-mixed ones.
+        hash ^= hash >> 29;
+        let mut id = String::with_capacity(9);
+        for _ in 0..9 {
+            id.push(LETTERS[(hash % 62) as usize] as char);
+            hash /= 62;
+        }
+        id
+    }
 }
 
 /// An id that says nothing: absent, empty, or the word null.
@@ -34,12 +55,13 @@ mod tests {
         for response in ["", "r1", "r2"] {
             for choice in 0..3 {
                 for position in 0..500 {
-                    let id = made(response, choice, position);
+                    let id = Seed::of_response(response).of_choice(choice).id(position);
                     assert!(id.len() == 9 && id.bytes().all(|b| b.is_ascii_alphanumeric()), "{id}");
                     assert!(seen.insert(id));
                 }
             }
         }
-        assert_eq!(made("r1", 0, 0), made("r1", 0, 0));
+        let again = || Seed::of_response("r1").of_choice(0).id(0);
+        assert_eq!(again(), again());
     }
 }

@@ -8,6 +8,7 @@
 //! A call goes through `open → balanced → sealed → final`; it is emitted at the level that [`Options::emit_on`] names, and never
 //! when its text was cut.
 
+mod before;
 mod call;
 mod id;
 mod judge;

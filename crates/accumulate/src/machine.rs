@@ -1,15 +1,16 @@
 //! The machine of `tc-accumulate`.
 
+use crate::before::Before;
 use crate::call::{Call, Told};
+use crate::id::Seed;
 use crate::judge::{self, Bench};
 use crate::message::{Committed, Draft};
 use crate::payload::{Commit, Partial, ToolCall};
 use crate::route::{Calls, Delta, Odd, Origin};
 use crate::shape::{self, Shape};
 use event::payload::{FinishReason, Retract, Warning};
-use event::{Event, Field, Kind, Machine, Raw, Sink};
+use event::{Choices, Event, Field, Kind, Machine, Raw, Sink};
 use json::Tools;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 /// When a call is emitted.
@@ -51,11 +52,8 @@ struct Choice {
     committed: bool,
     /// Readings of the arguments so far are in the input already.
     read: bool,
-    /// Whole calls that are in the input already (this filter ran before). Its deltas may be there too, and make the same calls
-    /// again: each then takes its place, and those without deltas follow at the end.
-    passed: VecDeque<Call>,
-    /// What the input already says was odd.
-    known_odd: VecDeque<String>,
+    /// What this filter wrote when the stream went through it before.
+    before: Option<Box<Before>>,
 }
 
 /// Merges the deltas of one stream.
@@ -64,10 +62,11 @@ pub struct Accumulate {
     options: Rc<Options>,
     tools: Option<Rc<Tools>>,
     response: String,
+    seed: Seed,
     model: String,
     stats: Option<String>,
     started: bool,
-    choices: Vec<Choice>,
+    choices: Choices<Choice>,
     odd: Vec<Odd>,
 }
 
@@ -81,10 +80,11 @@ impl Accumulate {
             options,
             tools,
             response: String::new(),
+            seed: Seed::of_response(""),
             model: String::new(),
             stats: None,
             started: false,
-            choices: Vec::new(),
+            choices: Choices::default(),
             odd: Vec::new(),
         }
     }
@@ -92,6 +92,7 @@ impl Accumulate {
     fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         self.started = true;
         self.response = event.get_str("id").unwrap_or_default().into_owned();
+        self.seed = Seed::of_response(&self.response);
         self.model = event.get_str("model").unwrap_or_default().into_owned();
         if let (None, Some(tools)) = (&self.options.tools, event.get("tools")) {
             match Tools::parse(tools.text()) {
@@ -107,14 +108,9 @@ impl Accumulate {
         }
     }
 
+    #[inline]
     fn choice(&mut self, number: u32) -> usize {
-        match self.choices.iter().position(|c| c.number == number) {
-            Some(at) => at,
-            None => {
-                self.choices.push(Choice { number, ..Choice::default() });
-                self.choices.len() - 1
-            }
-        }
+        self.choices.place(number, || Choice { number, ..Choice::default() })
     }
 
     fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
@@ -134,7 +130,7 @@ impl Accumulate {
         }
         let number = event.choice();
         let at = self.choice(number);
-        let origin = Origin { response: &self.response, choice: number, tools: self.tools.as_deref() };
+        let origin = Origin { seed: self.seed.of_choice(number), tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let went = choice.calls.take(&delta, origin, &mut self.odd);
@@ -143,6 +139,11 @@ impl Accumulate {
         }
         let Some(went) = went else { return };
         let now = self.choices[at].calls.list.len();
+        let choice = &mut self.choices[at];
+        if let Some(written) = &mut choice.before {
+            choice.calls.list[before..].iter().for_each(|call| written.begin(&call.id));
+            written.begin(&choice.calls.list[went].id);
+        }
         if now > before {
             // A call has begun, so the one before it may be sealed now.
             for i in latest.into_iter().chain(before..now) {
@@ -159,15 +160,14 @@ impl Accumulate {
     #[cold]
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
-        let known = &mut self.choices[at].known_odd;
+        let choice = &mut self.choices[at];
         for odd in self.odd.drain(..) {
-            if let Some(at) = known.iter().position(|message| *message == odd.message) {
-                known.remove(at);
+            if choice.before.as_mut().is_some_and(|before| before.warned(&odd.message)) {
                 continue;
             }
-            let raw = Some(event.raw()).filter(|_| odd.code != "index_inferred");
-            let warning = Warning { source: SOURCE, code: odd.code, message: &odd.message, raw, ..Warning::default() };
-            out.write(event.choice(), &warning);
+            let warning = Warning { source: SOURCE, code: odd.code, message: &odd.message, ..Warning::default() };
+            let warning = if odd.code == "index_inferred" { warning } else { warning.about(event.raw()) };
+            out.write(choice.number, &warning);
         }
     }
 
@@ -192,11 +192,9 @@ impl Accumulate {
         let bench = Bench { repair: !self.options.no_repair, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
-        if let Some(n) = choice.passed.iter().position(|c| c.id == call.id)
-            && let Some(passed) = choice.passed.remove(n)
-        {
-            (call.name, call.object, call.told) = (passed.name, passed.object, passed.told);
-            call.provider = passed.provider.or(call.provider.take());
+        if let Some(written) = choice.before.as_mut().and_then(|before| before.take(&call.id)) {
+            (call.name, call.object, call.told) = (written.name, written.object, written.told);
+            call.provider = written.provider.or(call.provider.take());
             return;
         }
         if call.error.is_none() {
@@ -214,7 +212,7 @@ impl Accumulate {
                 tool_id: &call.id,
                 tool_name: &call.name,
                 arguments: call.object.as_deref().filter(|_| call.error.is_none()),
-                commit,
+                commit: Some(commit).filter(|_| call.error.is_none()),
                 repairs: &call.repairs,
                 arguments_text: changed.then_some(call.text()),
                 error: call.error.as_ref(),
@@ -272,7 +270,9 @@ impl Accumulate {
             self.emit(at, i, commit, out);
         }
         let choice = &mut self.choices[at];
-        choice.calls.list.extend(choice.passed.drain(..));
+        if let Some(before) = &mut choice.before {
+            choice.calls.list.extend(before.rest());
+        }
         if reason.is_failure() {
             for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
                 if self.options.shape.is_none() && !choice.committed {
@@ -306,15 +306,9 @@ impl Accumulate {
         let at = self.choice(event.choice());
         let [Some(id), name] = event::payload::strings(event, ["tool_id", "tool_name"]) else { return };
         let choice = &mut self.choices[at];
-        let call = match choice.calls.find(&id).filter(|&i| choice.calls.list[i].told != Told::No) {
-            Some(i) => &mut choice.calls.list[i],
-            None => {
-                let n = choice.passed.iter().position(|c| *c.id == *id).unwrap_or(choice.passed.len());
-                if n == choice.passed.len() {
-                    choice.passed.push_back(Call::new(id.into_owned(), false));
-                }
-                &mut choice.passed[n]
-            }
+        let call = match choice.calls.find(&id) {
+            Some(i) if choice.calls.list[i].told != Told::No => &mut choice.calls.list[i],
+            begun => choice.before.get_or_insert_default().call(&id, begun.is_some()),
         };
         if let Some(name) = name {
             call.name = name.into_owned();
@@ -324,27 +318,32 @@ impl Accumulate {
         call.told = if event.get("error").is_some() { Told::Refused } else { Told::Passed };
     }
 
-    /// A `retract` in the input: of a call that was begun here, or of one that was emitted before.
+    /// A `retract` in the input: of a call that was begun here, or of one that was emitted before. Calls that the text behind its
+    /// end began go with it.
     fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
-        if let Some(id) = event.get_str("tool_id") {
-            choice.passed.retain(|c| *c.id != *id);
-        }
-        let found = match (event.get_str("tool_id"), event.get("index").and_then(Raw::i64)) {
-            (Some(id), _) => choice.calls.find(&id),
+        let id = event.get_str("tool_id");
+        let mut next = match (&id, event.get("index").and_then(Raw::i64)) {
+            (Some(id), _) => choice.calls.find(id),
             (None, Some(index)) => choice.calls.bound(index),
             (None, None) => None,
         };
-        let Some(i) = found else { return };
-        let call: &mut Call = &mut choice.calls.list[i];
-        if call.told == Told::Emitted && self.options.shape.is_none() && event.get("tool_id").is_none() {
-            // Downstream knows the call by the id that was given here.
-            let reason = event.get_str("reason").unwrap_or_default();
-            out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
+        if let (Some(id), Some(before)) = (&id, &mut choice.before) {
+            before.take(id);
         }
-        let was_seen = std::mem::replace(&mut call.told, Told::Retracted) != Told::No;
-        choice.calls.forget(i, was_seen);
+        while let Some(i) = next {
+            let call: &mut Call = &mut choice.calls.list[i];
+            // Downstream knows the call by the id that was given here.
+            let named = id.as_deref() == Some(&call.id);
+            if call.told == Told::Emitted && self.options.shape.is_none() && !named {
+                let reason = event.get_str("reason").unwrap_or_default();
+                out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
+            }
+            call.told = Told::Retracted;
+            call.forgotten = true;
+            next = call.next.map(|at| at as usize);
+        }
     }
 }
 
@@ -364,8 +363,7 @@ impl Machine for Accumulate {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
                 let provider = event.get("provider").map(Raw::text);
-                let begun = choice.calls.list.len()
-                    + choice.passed.iter().filter(|c| choice.calls.find(&c.id).is_none()).count();
+                let begun = choice.calls.list.len() + choice.before.as_ref().map_or(0, |before| before.waiting());
                 choice.draft.think(&event.get_str("text").unwrap_or_default(), provider, begun);
             }
             Kind::ToolCallDelta => {
@@ -384,7 +382,8 @@ impl Machine for Accumulate {
             }
             Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
                 let at = self.choice(event.choice());
-                self.choices[at].known_odd.extend(event.get_str("message").map(|m| m.into_owned()));
+                let before = self.choices[at].before.get_or_insert_default();
+                before.warning(event.get_str("message").unwrap_or_default().into_owned());
             }
             Kind::SessionStats => self.stats = Some(event.raw().to_owned()),
             Kind::StreamEnd => {

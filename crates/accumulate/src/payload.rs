@@ -45,8 +45,8 @@ pub struct ToolCall<'a> {
     pub tool_name: &'a str,
     /// The arguments, an object on one line; `None` with an error.
     pub arguments: Option<&'a str>,
-    /// How sure it is.
-    pub commit: Commit,
+    /// How sure it is that it is whole; `None` with an error.
+    pub commit: Option<Commit>,
     /// What had to be mended, each edit.
     pub repairs: &'a [Repair],
     /// What came, where `arguments` is not exactly that: after a repair, and with an error.
@@ -64,7 +64,7 @@ impl Payload for ToolCall<'_> {
 
     fn fields(&self, o: &mut Object<'_>) {
         o.int("index", self.index as u64).str("tool_id", self.tool_id).str("tool_name", self.tool_name);
-        o.raw("arguments", self.arguments.unwrap_or("null")).str("commit", self.commit.name());
+        o.raw("arguments", self.arguments.unwrap_or("null")).maybe_str("commit", self.commit.map(Commit::name));
         if !self.repairs.is_empty() {
             o.array("repairs", |list| {
                 for r in self.repairs {

@@ -3,12 +3,12 @@
 //! An index is a label and not a position; an id may come once, always, late, or anew with every chunk. What is kept for a
 //! choice: its calls by id, the call last bound to each index, and the latest call.
 
-use crate::call::{Call, Fed, Named};
-use crate::id;
+use crate::call::{Call, Fed, LONGEST_NAME, Named};
+use crate::id::{self, Seed};
 use event::Raw;
 use json::Tools;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BinaryHeap, HashMap};
 
 /// The fields of a delta that routing looks at, still as they stand in the line.
 #[derive(Clone, Debug, Default)]
@@ -31,9 +31,8 @@ pub(crate) struct Odd {
 /// What routing knows of the stream besides its deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Origin<'a> {
-    /// The response's id, and the choice: ids of calls that come without one are made from them.
-    pub response: &'a str,
-    pub choice: u32,
+    /// What the ids of calls that come without one are made of.
+    pub seed: Seed,
     /// The tools that a name may be one of, where they are known.
     pub tools: Option<&'a Tools>,
 }
@@ -44,8 +43,8 @@ impl Origin<'_> {
     }
 }
 
-/// Labels up to this one are kept in a plain table.
-const TABLE: i64 = 1 << 16;
+/// Labels are kept in a plain table as long as they lie about as close as the calls do.
+const NEAR: usize = 64;
 const FREE: u32 = u32::MAX;
 
 /// The calls of one choice.
@@ -56,6 +55,8 @@ pub(crate) struct Calls {
     by_index: Vec<u32>,
     by_far_index: HashMap<i64, u32>,
     latest: Option<usize>,
+    /// Every call that may be open; one that is not is taken out when it is met.
+    open: BinaryHeap<u32>,
     inferred: bool,
 }
 
@@ -68,22 +69,20 @@ impl Calls {
         {
             odd.push(Odd {
                 code: "name_changed",
-                message: format!("call {at} is {}, the name {name} is ignored", self.list[at].name),
+                message: format!("call {at} is {}, the name {} is ignored", short(&self.list[at].name), short(name)),
             });
         }
         let mut at = at;
         if let Some(arguments) = delta.arguments {
-            let mut fed = self.list[at].take(arguments);
-            while let Fed::Extra(text) = fed {
-                odd.push(Odd {
-                    code: "extra_arguments",
-                    message: format!("call {at} had ended when more arguments came: they begin another call"),
-                });
-                let name = self.list[at].name.clone();
-                at = self.begin(None, origin);
-                self.bind(delta.index, at);
-                self.list[at].take_name(&name, |n| origin.knows(n));
-                fed = self.list[at].take_text(&text);
+            let was_over = self.list[at].is_over();
+            match self.list[at].take(arguments) {
+                Fed::Taken => {}
+                Fed::Dropped => odd.push(dropped(at)),
+                Fed::Extra(text) if self.list[at].name.len() <= LONGEST_NAME => at = self.extra(at, &text, origin, odd),
+                Fed::Extra(_) => odd.push(dropped(at)),
+            }
+            if was_over && !self.list[at].is_over() {
+                self.open.push(at as u32); // `{}` was a placeholder
             }
         }
         let call = &mut self.list[at];
@@ -94,18 +93,46 @@ impl Calls {
         Some(at)
     }
 
+    /// The arguments of call `at` had ended, and `text` begins another call, or several. Gives the last.
+    #[cold]
+    fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, odd: &mut Vec<Odd>) -> usize {
+        odd.push(Odd {
+            code: "extra_arguments",
+            message: format!("call {at} had ended when more arguments came: they begin another call"),
+        });
+        let half = std::mem::take(self.list[at].half());
+        let (mut at, mut from) = (at, 0);
+        loop {
+            let name = self.list[at].name.clone();
+            let next = self.begin(None, origin);
+            self.list[at].next = Some(next as u32);
+            at = next;
+            self.list[at].name = name;
+            let (another, noise) = self.list[at].begin_with(&text[from..]);
+            if noise {
+                odd.push(dropped(at));
+            }
+            match another {
+                Some(n) => from += n,
+                None => break,
+            }
+        }
+        *self.list[at].half() = half;
+        at
+    }
+
     fn route(&mut self, delta: &Delta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
         let name = delta.name.as_deref().filter(|n| !n.is_empty());
-        let bound = delta.index.and_then(|i| self.bound(i));
+        let bound = delta.index.and_then(|i| self.labelled(i)).and_then(|at| self.newest(at));
         if let Some(id) = delta.id.as_deref().filter(|id| !id::is_none(id)) {
-            if let Some(at) = self.by_id.get(id).map(|at| *at as usize) {
+            if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
                 // 1. A known id. Another name after the call's end is a second call under the same id: it must never run
                 // under the first one's name, so it gets an id of its own, and what follows under this id is its.
                 let call = &self.list[at];
                 if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
                     odd.push(Odd {
                         code: "id_twice",
-                        message: format!("call {at} had ended when its id {id} came with another name"),
+                        message: format!("call {at} had ended when its id {} came with another name", short(id)),
                     });
                     let second = self.begin_bound(delta.index, None, origin);
                     self.by_id.insert(id.into(), second as u32);
@@ -130,7 +157,11 @@ impl Calls {
                     } else {
                         odd.push(Odd {
                             code: "id_changed",
-                            message: format!("call {at} keeps its id {}, the id {id} is ignored", call.id),
+                            message: format!(
+                                "call {at} keeps its id {}, the id {} is ignored",
+                                short(&call.id),
+                                short(id)
+                            ),
                         });
                     }
                     at
@@ -154,18 +185,15 @@ impl Calls {
             None if delta.arguments.is_none() && delta.index.is_none() && !delta.done && delta.provider.is_none() => {
                 None
             } // 6.
-            None => {
-                let open = self.list.iter().rposition(|c| !c.is_over() && !c.done).or(self.latest);
-                match open {
-                    Some(at) => {
-                        self.infer(delta, odd);
-                        self.bind(delta.index, at);
-                        Some(at)
-                    }
-                    None if delta.arguments.is_none() => None,
-                    None => Some(self.begin_bound(delta.index, None, origin)),
+            None => match self.latest_open().or(self.latest) {
+                Some(at) => {
+                    self.infer(delta, odd);
+                    self.bind(delta.index, at);
+                    Some(at)
                 }
-            }
+                None if delta.arguments.is_none() => None,
+                None => Some(self.begin_bound(delta.index, None, origin)),
+            },
             // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name, or has
             // arguments and waits for its name.
             Some(name) => {
@@ -206,27 +234,25 @@ impl Calls {
         }
         let call = match id {
             Some(id) => Call::new(id.to_owned(), false),
-            None => Call::new(id::made(origin.response, origin.choice, at), true),
+            None => Call::new(origin.seed.id(at), true),
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);
+        self.open.push(at as u32);
         self.latest = Some(at);
         at
     }
 
-    /// The call last bound to an index.
-    pub fn bound(&self, index: i64) -> Option<usize> {
-        let at = match usize::try_from(index) {
-            Ok(i) if index < TABLE => self.by_index.get(i).copied().filter(|at| *at != FREE),
-            _ => self.by_far_index.get(&index).copied(),
-        };
-        at.map(|at| at as usize)
+    /// The call last bound to an index, which may be forgotten or have gone on in another one.
+    fn labelled(&self, index: i64) -> Option<u32> {
+        let near = usize::try_from(index).ok().and_then(|i| self.by_index.get(i)).copied();
+        near.filter(|at| *at != FREE).or_else(|| self.by_far_index.get(&index).copied())
     }
 
     fn bind(&mut self, index: Option<i64>, at: usize) {
         let Some(index) = index else { return };
         match usize::try_from(index) {
-            Ok(i) if index < TABLE => {
+            Ok(i) if i < self.by_index.len() || i < self.list.len() + NEAR => {
                 if self.by_index.len() <= i {
                     self.by_index.resize(i + 1, FREE);
                 }
@@ -238,6 +264,32 @@ impl Calls {
         }
     }
 
+    /// What a label of call `at` stands for: that call, or the last one that the text behind its end began.
+    fn newest(&mut self, at: u32) -> Option<usize> {
+        let call = &self.list[at as usize];
+        if call.next.is_none() {
+            return Some(at as usize).filter(|_| !call.forgotten);
+        }
+        let mut newest = call.newest.unwrap_or(at);
+        while let Some(next) = self.list[newest as usize].next {
+            newest = next;
+        }
+        self.list[at as usize].newest = Some(newest);
+        Some(newest as usize).filter(|at| !self.list[*at].forgotten)
+    }
+
+    /// The latest call that is open.
+    fn latest_open(&mut self) -> Option<usize> {
+        while let Some(at) = self.open.peek().map(|at| *at as usize) {
+            let call = &self.list[at];
+            if !call.is_over() && !call.done {
+                return Some(at);
+            }
+            self.open.pop();
+        }
+        None
+    }
+
     /// The call that began last, or was last named by its id.
     pub fn latest(&self) -> Option<usize> {
         self.latest
@@ -245,19 +297,23 @@ impl Calls {
 
     /// The call of an id.
     pub fn find(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).map(|at| *at as usize)
+        self.by_id.get(id).map(|at| *at as usize).filter(|at| !self.list[*at].forgotten)
     }
 
-    /// Frees the id and the indexes of a call that was taken back, so that it can begin again under the same id. A call that
-    /// nobody has seen leaves its place too, if no other call has begun since: the output indexes stay dense.
-    pub fn forget(&mut self, at: usize, was_seen: bool) {
-        let place = at as u32;
-        self.by_id.retain(|_, holder| *holder != place);
-        self.by_far_index.retain(|_, holder| *holder != place);
-        self.by_index.iter_mut().filter(|holder| **holder == place).for_each(|holder| *holder = FREE);
-        if !was_seen && at + 1 == self.list.len() {
-            self.list.pop();
-            self.latest = at.checked_sub(1);
-        }
+    /// The call of an index, the first one where the text behind its end began others.
+    pub fn bound(&self, index: i64) -> Option<usize> {
+        self.labelled(index).map(|at| at as usize).filter(|at| !self.list[*at].forgotten)
     }
+}
+
+fn dropped(at: usize) -> Odd {
+    Odd {
+        code: "extra_text",
+        message: format!("call {at} had ended when other text came: it is dropped, with all that follows it"),
+    }
+}
+
+/// A name or an id as a message quotes it.
+fn short(text: &str) -> &str {
+    event::cut(text, 100)
 }

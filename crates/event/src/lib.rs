@@ -5,6 +5,7 @@
 //! the two traits that every filter is made of ([`View`] is their like for text). What it is not: it opens nothing, prints nothing and keeps no stream
 //! state. The format itself is described in `docs/protocol.md`.
 
+mod choices;
 mod glob;
 mod kind;
 mod line;
@@ -14,6 +15,7 @@ mod raw;
 mod scan;
 mod write;
 
+pub use choices::Choices;
 pub use glob::Glob;
 pub use kind::Kind;
 pub use line::{Event, Field, Scanner};
@@ -21,4 +23,4 @@ pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
 pub use raw::{Entries, Items, Raw, Surrogates};
 pub use scan::{MAX_DEPTH, ScanError, plain};
-pub use write::{Array, Object, minify, push_string, quoted};
+pub use write::{Array, Object, cut, minify, push_string, quoted};

@@ -315,6 +315,19 @@ pub struct Warning<'a> {
     pub line: Option<u64>,
 }
 
+impl<'a> Warning<'a> {
+    /// How much of a text that was wrong a warning carries, in bytes.
+    pub const RAW: usize = 64 * 1024;
+
+    /// Carries the text that was wrong, cut where it is too long.
+    #[must_use]
+    pub fn about(mut self, text: &'a str) -> Self {
+        self.raw = Some(crate::cut(text, Self::RAW));
+        self.raw_bytes = Some(text.len() as u64).filter(|_| text.len() > Self::RAW);
+        self
+    }
+}
+
 impl Payload for Warning<'_> {
     fn kind(&self) -> Kind {
         Kind::Warning

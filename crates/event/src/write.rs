@@ -29,6 +29,15 @@ pub fn quoted(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// The first `limit` bytes of a text, or a little less so that no character is cut.
+pub fn cut(text: &str, limit: usize) -> &str {
+    let mut end = limit.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
 fn escape(out: &mut Vec<u8>, text: &str) {
     let b = text.as_bytes();
     let mut from = 0;

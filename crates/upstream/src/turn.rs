@@ -13,9 +13,6 @@ use std::collections::BTreeMap;
 /// The name that events of this crate carry as their `source`.
 const SOURCE: &str = "llm-stream";
 
-/// How much of a text that was wrong a `warning` carries, in bytes.
-const RAW_LIMIT: usize = 64 * 1024;
-
 /// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
 #[derive(Debug)]
 pub(crate) struct Turn {
@@ -176,11 +173,12 @@ impl Turn {
 
     /// Something odd that does not stop the stream; `raw` is the text that was wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
-        let redactor = self.options.redactor.clone();
-        let raw_bytes = raw.map(|raw| raw.len() as u64).filter(|n| *n > RAW_LIMIT as u64);
-        let raw = raw.map(|raw| redactor.text(raw));
-        let (raw, message) = (raw.as_deref().map(|raw| first(raw, RAW_LIMIT)), &*redactor.text(message));
-        self.write(choice, &Warning { source: SOURCE, code, message, raw, raw_bytes, ..Warning::default() }, out);
+        let warning = Warning { source: SOURCE, code, message, ..Warning::default() };
+        let warning = match raw {
+            Some(raw) => warning.about(raw),
+            None => warning,
+        };
+        self.write(choice, &warning, out);
     }
 
     /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
@@ -364,15 +362,6 @@ impl Turn {
         }
         out.write(choice, payload);
     }
-}
-
-/// The first `limit` bytes of a text, or a little less so that no character is cut.
-fn first(text: &str, limit: usize) -> &str {
-    let mut end = limit.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }
 
 /// Tokens as the provider counts them.

@@ -1,0 +1,106 @@
+//! What a machine keeps for each choice of a stream.
+
+use std::collections::HashMap;
+use std::ops::{Index, IndexMut};
+
+/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there are,
+/// and none for the choice that was asked for last.
+#[derive(Debug)]
+pub struct Choices<T> {
+    list: Vec<T>,
+    numbers: Vec<u32>,
+    places: HashMap<u32, usize>,
+    last: usize,
+}
+
+impl<T> Default for Choices<T> {
+    fn default() -> Self {
+        Choices { list: Vec::new(), numbers: Vec::new(), places: HashMap::new(), last: 0 }
+    }
+}
+
+impl<T> Choices<T> {
+    /// The place of choice `number`; `make` gives its value when it is new.
+    #[inline]
+    pub fn place(&mut self, number: u32, make: impl FnOnce() -> T) -> usize {
+        if self.numbers.get(self.last) != Some(&number) {
+            self.last = self.find(number).unwrap_or_else(|| self.insert(number, make()));
+        }
+        self.last
+    }
+
+    /// The place of choice `number`, if it has appeared.
+    pub fn find(&self, number: u32) -> Option<usize> {
+        // The map is made for the second choice: nearly every stream has one.
+        match self.numbers[..] {
+            [] => None,
+            [only] => Some(0).filter(|_| only == number),
+            _ => self.places.get(&number).copied(),
+        }
+    }
+
+    fn insert(&mut self, number: u32, value: T) -> usize {
+        let at = self.list.len();
+        if at == 1 {
+            self.places.insert(self.numbers[0], 0);
+        }
+        if at > 0 {
+            self.places.insert(number, at);
+        }
+        self.numbers.push(number);
+        self.list.push(value);
+        at
+    }
+
+    /// How many choices have appeared.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether none has appeared.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The values, in the order in which their choices appeared.
+    pub fn iter(&self) -> std::slice::Iter<'_, T> {
+        self.list.iter()
+    }
+
+    /// The same, to change them.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
+        self.list.iter_mut()
+    }
+}
+
+impl<T> Index<usize> for Choices<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, place: usize) -> &T {
+        &self.list[place]
+    }
+}
+
+impl<T> IndexMut<usize> for Choices<T> {
+    #[inline]
+    fn index_mut(&mut self, place: usize) -> &mut T {
+        &mut self.list[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_choice_has_one_place() {
+        let mut choices = Choices::default();
+        for number in [3, 3, 0, 7, 3, 0, u32::MAX] {
+            let at = choices.place(number, || number);
+            assert_eq!((choices[at], choices.find(number)), (number, Some(at)));
+        }
+        assert_eq!(choices.iter().copied().collect::<Vec<_>>(), [3, 0, 7, u32::MAX]);
+        assert_eq!(choices.find(1), None);
+    }
+}
