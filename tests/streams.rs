@@ -69,6 +69,7 @@ fn label(body: &Body, events: &[u8]) -> String {
         match event.kind() {
             Kind::ContentDelta if order.is_empty() => tag("text"),
             Kind::ContentDelta => tag("text-after-call"),
+            Kind::RefusalDelta => tag("refusal"),
             Kind::Thinking => tag("thinking"),
             Kind::ServerItem => tag("server-item"),
             Kind::Error => tag("error"),

@@ -359,6 +359,13 @@ impl Machine for Accumulate {
                     draft.half.push(text, &mut draft.content);
                 }
             }
+            Kind::RefusalDelta => {
+                if let Some(text) = event.field(Field::Text) {
+                    let at = self.choice(event.choice());
+                    let draft = &mut self.choices[at].draft;
+                    draft.refusal_half.push(text, &mut draft.refusal);
+                }
+            }
             Kind::Thinking => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];

@@ -17,6 +17,8 @@ struct Block {
 pub(crate) struct Draft {
     pub content: String,
     pub half: Surrogates,
+    pub refusal: String,
+    pub refusal_half: Surrogates,
     reasoning: String,
     blocks: Vec<Block>,
     /// Where the reasoning that no block has closed yet begins.
@@ -31,6 +33,18 @@ impl Draft {
             let thinking = (self.open, self.reasoning.len());
             self.blocks.push(Block { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
             self.open = self.reasoning.len();
+        }
+    }
+
+    /// What the model said: `content`, which is null where calls or a refusal stand in its place, and `refusal`.
+    pub fn answer(&self, o: &mut Object<'_>, calls: bool) {
+        if self.content.is_empty() && (calls || !self.refusal.is_empty()) {
+            o.raw("content", "null");
+        } else {
+            o.str("content", &self.content);
+        }
+        if !self.refusal.is_empty() {
+            o.str("refusal", &self.refusal);
         }
     }
 
@@ -63,11 +77,7 @@ impl Committed<'_> {
         let draft = self.draft;
         let mut named = self.calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
         o.str("role", "assistant");
-        if draft.content.is_empty() && named.peek().is_some() {
-            o.raw("content", "null");
-        } else {
-            o.str("content", &draft.content);
-        }
+        draft.answer(o, named.peek().is_some());
         if named.peek().is_some() {
             o.array("tool_calls", |list| {
                 for call in named {

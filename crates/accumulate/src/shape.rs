@@ -100,11 +100,7 @@ fn openai(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason:
 
 fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
     o.str("role", "assistant");
-    if part.draft.content.is_empty() && part.has_calls() {
-        o.raw("content", "null");
-    } else {
-        o.str("content", &part.draft.content);
-    }
+    part.draft.answer(o, part.has_calls());
     if !part.draft.reasoning().is_empty() {
         o.str("reasoning_content", part.draft.reasoning());
     }
@@ -139,6 +135,7 @@ fn anthropic(
             });
         }
         text(list, "text", Some("text"), &part.draft.content);
+        text(list, "text", Some("text"), &part.draft.refusal);
         for call in part.calls() {
             list.object(|o| {
                 o.str("type", "tool_use")
@@ -153,6 +150,7 @@ fn anthropic(
         FinishReason::ContentFilter => "refusal",
         FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
         FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(Part::has_calls) => "tool_use",
+        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(|p| !p.draft.refusal.is_empty()) => "refusal",
         FinishReason::Stop | FinishReason::ToolCalls => "end_turn",
     };
     o.str("stop_reason", stop).raw("stop_sequence", "null");
@@ -171,6 +169,7 @@ fn gemini(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason:
                             });
                         }
                         text(list, "text", None, &part.draft.content);
+                        text(list, "text", None, &part.draft.refusal);
                         for call in part.calls() {
                             list.object(|o| {
                                 o.object("functionCall", |o| {

@@ -99,7 +99,8 @@ impl Calls {
                     _ => Meaning::Call(format!("a call of {name}")),
                 }
             }
-            Kind::ContentDelta => match event.get_str("text") {
+            // A refusal is what the model answers.
+            Kind::ContentDelta | Kind::RefusalDelta => match event.get_str("text") {
                 Some(text) if !text.is_empty() => Meaning::Text(text),
                 _ => Meaning::Nothing,
             },

@@ -257,6 +257,7 @@ impl Machine for Detect {
                 }
             }
             Kind::ContentDelta
+            | Kind::RefusalDelta
             | Kind::Thinking
             | Kind::ToolCallDelta
             | Kind::ToolCall
@@ -267,7 +268,7 @@ impl Machine for Detect {
                 match event.kind() {
                     Kind::ToolCallDelta | Kind::ToolCall => choice.begin(event),
                     Kind::Retract => choice.retract(event),
-                    Kind::ContentDelta if choice.decided.is_none() => {
+                    Kind::ContentDelta | Kind::RefusalDelta if choice.decided.is_none() => {
                         choice.bytes += event.field(Field::Text).map_or(0, |text| text.str_len() as u64);
                     }
                     _ => {}

@@ -101,6 +101,23 @@ impl Payload for ContentDelta<'_> {
     }
 }
 
+/// A piece of a refusal, where the provider keeps it apart from the answer.
+#[derive(Clone, Debug, Default)]
+#[expect(missing_docs, reason = "the fields are those of the event")]
+pub struct RefusalDelta<'a> {
+    pub text: Cow<'a, str>,
+}
+
+impl Payload for RefusalDelta<'_> {
+    fn kind(&self) -> Kind {
+        Kind::RefusalDelta
+    }
+
+    fn fields(&self, o: &mut Object<'_>) {
+        o.str("text", &self.text);
+    }
+}
+
 /// A piece of a tool call. `index` is the provider's label for the call, not a position; `arguments` is the next fragment.
 #[derive(Clone, Debug, Default)]
 #[expect(missing_docs, reason = "the fields are those of the event")]

@@ -82,6 +82,7 @@ fn begins(kind: Kind) -> bool {
         Kind::StreamStart
             | Kind::Thinking
             | Kind::ContentDelta
+            | Kind::RefusalDelta
             | Kind::ToolCallDelta
             | Kind::ToolCall
             | Kind::Error

@@ -6,7 +6,7 @@ mod tagged;
 pub(crate) use tagged::{NATIVE, tagged};
 
 use event::Raw;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +83,11 @@ impl Conversation {
         self.messages.iter().rev().take_while(|m| m.role() != "user").filter(|m| m.role() == "assistant").count()
     }
 
+    /// The same conversation with refusals as text.
+    pub(crate) fn with_refusals_as_text(self) -> Conversation {
+        Conversation { messages: self.messages.into_iter().map(Message::with_refusal_as_text).collect() }
+    }
+
     /// The conversation as a provider accepts it: see the rules in `gate.rs`.
     pub fn gated(&self) -> Conversation {
         gate::gated(self)
@@ -145,6 +150,33 @@ impl Message {
             Some(other) => other.to_string(),
             None => String::new(),
         }
+    }
+
+    /// What the model said when it refused: the member, or the parts of the content; "" if it did not refuse.
+    pub fn refusal(&self) -> String {
+        if let Some(refusal) = self.get_str("refusal") {
+            return refusal.to_owned();
+        }
+        let parts = self.content().and_then(Value::as_array).into_iter().flatten();
+        parts.filter_map(|part| part.get("refusal")?.as_str()).collect()
+    }
+
+    /// The same message with its refusal as text, for a provider that has no refusals.
+    fn with_refusal_as_text(mut self) -> Message {
+        let refusal = self.refusal();
+        self.fields.shift_remove("refusal");
+        if refusal.is_empty() {
+            return self;
+        }
+        let content = match self.fields.get("content") {
+            Some(Value::Array(parts)) => {
+                let kept = parts.iter().filter(|part| part.get("refusal").is_none()).cloned();
+                kept.chain([json!({"type": "text", "text": refusal})]).collect()
+            }
+            _ => Value::from(self.text() + &refusal),
+        };
+        self.fields.insert("content".into(), content);
+        self
     }
 
     /// The calls of an assistant's message, in order.

@@ -136,12 +136,16 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if talk.messages.is_empty() && options.system.is_none() {
         return Err(RequestError::Empty);
     }
+    let talk = match api {
+        Api::OpenaiChat | Api::OpenaiResponses => talk.gated(),
+        _ => talk.gated().with_refusals_as_text(),
+    };
     let mut body = match options.dialect {
         Some(dialect) => {
-            let (talk, options) = tagged(talk.gated(), options, dialect)?;
+            let (talk, options) = tagged(talk, options, dialect)?;
             (row.body)(&talk, &options)?
         }
-        None => (row.body)(&talk.gated(), options)?,
+        None => (row.body)(&talk, options)?,
     };
     for (key, value) in &options.params {
         body.insert(key.clone(), value.clone());

@@ -3,10 +3,10 @@
 use crate::failure::Failure;
 use crate::{Api, StreamOptions};
 use event::payload::{
-    ContentDelta, Error, FinishReason, Retract, ServerItem, SessionStats, StreamEnd, StreamStart, Thinking,
-    ToolCallDelta, Warning,
+    ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
+    Thinking, ToolCallDelta, Warning,
 };
-use event::{Payload, Raw, Sink, Surrogates};
+use event::{Kind, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -33,6 +33,7 @@ pub(crate) struct Turn {
 #[derive(Debug, Default)]
 struct Choice {
     text: Surrogates,
+    refusal: Surrogates,
     thinking: Surrogates,
     arguments: Surrogates,
     /// The provider's index of the call that `arguments` belongs to.
@@ -93,6 +94,17 @@ impl Turn {
         if !text.is_empty() {
             self.write(choice, &ContentDelta { text: Cow::Borrowed(text) }, out);
         }
+    }
+
+    /// A piece of a refusal, still in JSON.
+    pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
+        let mut text = std::mem::take(&mut self.scratch);
+        self.choices.entry(choice).or_default().refusal.push(piece, &mut text);
+        if !text.is_empty() {
+            self.write(choice, &RefusalDelta { text: Cow::Borrowed(&text) }, out);
+        }
+        text.clear();
+        self.scratch = text;
     }
 
     /// A piece of reasoning, still in JSON.
@@ -268,12 +280,12 @@ impl Turn {
 
     /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
     pub(crate) fn flush(&mut self, out: &mut dyn Sink) {
+        let text = || Cow::Borrowed("\u{fffd}");
         for (choice, kind) in self.halves() {
-            let text = Cow::Borrowed("\u{fffd}");
-            if kind {
-                self.write(choice, &ContentDelta { text }, out);
-            } else {
-                self.write(choice, &Thinking { text, provider: None }, out);
+            match kind {
+                Kind::Thinking => self.write(choice, &Thinking { text: text(), provider: None }, out),
+                Kind::RefusalDelta => self.write(choice, &RefusalDelta { text: text() }, out),
+                _ => self.write(choice, &ContentDelta { text: text() }, out),
             }
         }
     }
@@ -323,12 +335,16 @@ impl Turn {
         self.ended = true;
     }
 
-    /// Choices whose text (`true`) or reasoning (`false`) ends in half a surrogate pair.
-    fn halves(&mut self) -> Vec<(u32, bool)> {
+    /// Choices that end in half a surrogate pair, and the events whose text does.
+    fn halves(&mut self) -> Vec<(u32, Kind)> {
         let mut halves = Vec::new();
         let mut text = String::new();
         for (choice, state) in &mut self.choices {
-            for (surrogates, kind) in [(&mut state.thinking, false), (&mut state.text, true)] {
+            for (surrogates, kind) in [
+                (&mut state.thinking, Kind::Thinking),
+                (&mut state.text, Kind::ContentDelta),
+                (&mut state.refusal, Kind::RefusalDelta),
+            ] {
                 surrogates.finish(&mut text);
                 if !text.is_empty() {
                     halves.push((*choice, kind));

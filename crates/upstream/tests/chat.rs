@@ -224,11 +224,11 @@ fn the_body_of_an_http_error_is_told_and_says_whether_to_try_again() {
 
 #[test]
 fn a_refusal_is_said_and_is_no_text() {
-    let out = deltas(Api::OpenaiChat, &[r#"{"refusal":"I "}"#, r#"{"refusal":"won't."}"#], "stop");
-    assert_eq!(
-        (field(&out[0], "code"), field(&out[0], "message")),
-        ("refusal".into(), "the model refused: I won't.".into())
-    );
+    let out =
+        deltas(Api::OpenaiChat, &[r#"{"refusal":"I "}"#, r#"{"refusal":"won't.\ud83d"}"#, r#"{"refusal":""}"#], "stop");
+    let said: Vec<_> = out[..3].iter().map(|l| (field(l, "type"), field(l, "text"))).collect();
+    let want = ["I ", "won't.", "\u{fffd}"].map(|text| ("refusal_delta".to_owned(), text.to_owned()));
+    assert_eq!(said, want);
 }
 
 #[test]

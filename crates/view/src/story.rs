@@ -178,11 +178,11 @@ impl<P: Page> Story<P> {
 
     fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let text = |key: &str| event.get_str(key).unwrap_or_default();
-        if !matches!(event.kind(), Kind::ContentDelta | Kind::Thinking | Kind::Decision) {
+        if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::Decision) {
             self.tell_decision(out);
         }
         match event.kind() {
-            Kind::ContentDelta | Kind::Thinking => {
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.begin_turn(event);
                 let voice = if event.kind() == Kind::Thinking { Voice::Thinking } else { Voice::Answer };
                 self.speak(event, out, voice, &text("text"));

@@ -122,17 +122,23 @@ fn content(message: &Message) -> Value {
 
 /// An assistant's message as items. The ids of custom calls go into `custom`: their results have another type.
 fn answer(message: &Message, custom: &mut HashSet<String>, input: &mut Vec<Value>) {
-    let (calls, text) = (message.calls(), message.text());
-    if calls.is_empty() && text.is_empty() {
+    let (calls, text, refusal) = (message.calls(), message.text(), message.refusal());
+    if calls.is_empty() && text.is_empty() && refusal.is_empty() {
         // Reasoning that nothing follows is refused.
         return;
     }
     let own: Vec<_> = message.blocks().into_iter().filter_map(|b| Some((b, reasoning(b.data(API)?)?))).collect();
     let before_text = |calls: usize, text: bool| calls == 0 && !text;
     input.extend(own.iter().filter(|(b, _)| before_text(b.calls, b.text)).map(|(_, item)| item.clone()));
+    let mut parts = Vec::new();
     if !text.is_empty() {
-        let part = json!({"type": "output_text", "text": text, "annotations": []});
-        input.push(json!({"type": "message", "role": "assistant", "status": "completed", "content": [part]}));
+        parts.push(json!({"type": "output_text", "text": text, "annotations": []}));
+    }
+    if !refusal.is_empty() {
+        parts.push(json!({"type": "refusal", "refusal": refusal}));
+    }
+    if !parts.is_empty() {
+        input.push(json!({"type": "message", "role": "assistant", "status": "completed", "content": parts}));
     }
     for n in 0..=calls.len() {
         let here = own.iter().filter(|(b, _)| !before_text(b.calls, b.text) && b.calls.min(calls.len()) == n);

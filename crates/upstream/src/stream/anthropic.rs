@@ -48,7 +48,9 @@ impl Decoder for Anthropic {
             }
             "message_delta" => {
                 self.settle(turn, out);
-                self.stop_reason(data.at(&["delta", "stop_reason"]), turn);
+                let delta = data.get("delta").unwrap_or(data);
+                explanation(delta, turn, out);
+                self.stop_reason(delta.get("stop_reason"), turn);
                 usage(data.get("usage"), turn);
             }
             "message_stop" => {
@@ -74,6 +76,7 @@ impl Decoder for Anthropic {
             self.close(index, turn, out);
         }
         self.settle(turn, out);
+        explanation(body, turn, out);
         self.stop_reason(body.get("stop_reason"), turn);
         turn.end_mark();
     }
@@ -272,6 +275,15 @@ impl Anthropic {
             _ => FinishReason::Stop,
         };
         turn.finish_reason(0, reason, &word);
+    }
+}
+
+/// What the provider says to the user where its classifiers refused the request
+/// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
+fn explanation(ended: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+    let details = ended.get("stop_details").filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));
+    if let Some(text) = details.and_then(|d| d.get("explanation")) {
+        turn.refusal(0, text, out);
     }
 }
 

@@ -30,6 +30,7 @@ fn one(event: Raw<'_>) -> Option<String> {
         "stream_start" => return None,
         "session_stats" => format!("tokens {}+{}", text("prompt_tokens"), text("completion_tokens")),
         "content_delta" => format!("{choice}{}", text("text")),
+        "refusal_delta" => format!("{choice}refusal {}", text("text")),
         "thinking" => format!("{choice}~{}{}", text("text"), text("provider")),
         "tool_call_delta" => {
             let mut call = format!("{choice}#{}", text("index"));

@@ -26,7 +26,6 @@ pub(crate) struct OpenaiChat {
 struct Choice {
     index: u32,
     reasoning: Reasoning,
-    refusal: String,
     /// Custom tools, whose input is text and not JSON: the provider's index of each call that is open.
     customs: Vec<Option<i64>>,
 }
@@ -81,11 +80,6 @@ impl Decoder for OpenaiChat {
         let api = self.api;
         for choice in &mut self.choices {
             choice.reasoning.close(api, choice.index, turn, out);
-            if !choice.refusal.is_empty() {
-                let message = format!("the model refused: {}", choice.refusal);
-                turn.warning(choice.index, "refusal", &message, None, out);
-                choice.refusal.clear();
-            }
         }
     }
 }
@@ -132,7 +126,7 @@ impl OpenaiChat {
 
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the order of the members.
     fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
-        let (mut content, mut calls, mut legacy, mut ran) = (None, None, None, None);
+        let (mut content, mut refusal, mut calls, mut legacy, mut ran) = (None, None, None, None, None);
         let (mut reasoning_content, mut reasoning) = (None, None);
         let choice = self.choice(index);
         for (key, value) in delta.entries() {
@@ -144,15 +138,16 @@ impl OpenaiChat {
                 "tool_calls" => calls = Some(value),
                 "function_call" => legacy = Some(value).filter(|v| v.is_object()),
                 "executed_tools" => ran = Some(value),
-                "refusal" => {
-                    value.append_str(&mut choice.refusal);
-                }
+                "refusal" => refusal = Some(value),
                 _ => {}
             }
         }
         choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
         if let Some(content) = content {
             self.content(index, content, turn, out);
+        }
+        if let Some(refusal) = refusal {
+            self.refusal(index, refusal, turn, out);
         }
         for item in ran.into_iter().flat_map(Raw::items) {
             let kind = item.get_str("type").unwrap_or(Cow::Borrowed("executed_tool"));
@@ -189,6 +184,11 @@ impl OpenaiChat {
                         self.content(index, text, turn, out);
                     }
                 }
+                "refusal" => {
+                    if let Some(refusal) = part.get("refusal") {
+                        self.refusal(index, refusal, turn, out);
+                    }
+                }
                 "thinking" | "reasoning" => {
                     let Some(thinking) = part.get(&kind).or_else(|| part.get("text")) else { continue };
                     let reasoning = &mut self.choice(index).reasoning;
@@ -198,6 +198,15 @@ impl OpenaiChat {
                 }
                 kind => turn.server_item(index, kind, part, out),
             }
+        }
+    }
+
+    /// A piece of a refusal, or all of it.
+    fn refusal(&mut self, index: u32, refusal: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if refusal.is_str() && refusal.text().len() > 2 {
+            let api = self.api;
+            self.choice(index).reasoning.close(api, index, turn, out);
+            turn.refusal(index, refusal, out);
         }
     }
 

@@ -70,9 +70,13 @@ impl Decoder for OpenaiResponses {
             "reasoning_summary_part.added" if data.get("summary_index").and_then(Raw::i64).is_some_and(|n| n > 0) => {
                 turn.thinking_plain(0, "\n\n", None, out);
             }
-            "refusal.done" => {
+            "refusal.delta" | "refusal.done" => {
                 let at = self.locate(data, Kind::Message);
-                self.items[at].refuse(data.get("refusal"), turn, out);
+                let part = data.get("content_index").and_then(Raw::i64).unwrap_or(0);
+                match data.get("delta") {
+                    Some(piece) => self.items[at].refusal_piece(part, piece, turn, out),
+                    None => self.items[at].refusal(part, data.get("refusal"), turn, out),
+                }
             }
             "output_item.added" => {
                 if let Some(item) = data.get("item") {
@@ -398,7 +402,7 @@ mod tests {
             {"type":"web_search_call","id":"w"}],"usage":{"input_tokens":1,"output_tokens":2}}"#,
         );
         let item = r#"server web_search_call {"type":"web_search_call","id":"w"}"#;
-        assert_eq!(out, ["\"x\"", "warning refusal", item, "tokens 1+2", "end content_filter refusal"]);
+        assert_eq!(out, ["\"x\"", "refusal \"no\"", item, "tokens 1+2", "end stop completed"]);
         let failed = r#"{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"x"}}}"#;
         assert_eq!(brief(OpenaiResponses, &[failed]), ["error server_error", "end error failed"]);
     }

@@ -2,7 +2,7 @@
 
 use super::openai_responses::argument_text;
 use crate::turn::Turn;
-use event::payload::{FinishReason, ToolCallDelta};
+use event::payload::ToolCallDelta;
 use event::{Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
 
@@ -48,7 +48,8 @@ pub(super) struct Item {
     half: Surrogates,
     /// A piece of its text came.
     pub(super) spoken: bool,
-    pub(super) refused: bool,
+    /// The parts of a message whose refusal was written, by their place in its content.
+    refused: Vec<i64>,
     pub(super) done: bool,
 }
 
@@ -69,7 +70,7 @@ impl Item {
             scanner: json::Scanner::default(),
             half: Surrogates::default(),
             spoken: false,
-            refused: false,
+            refused: Vec::new(),
             done: false,
         }
     }
@@ -190,9 +191,9 @@ impl Item {
 
     /// The text of a message, if no piece of it came, and its refusal.
     pub(super) fn said(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        for part in item.get("content").into_iter().flat_map(Raw::items) {
+        for (place, part) in (0..).zip(item.get("content").into_iter().flat_map(Raw::items)) {
             if let Some(refusal) = part.get("refusal") {
-                self.refuse(Some(refusal), turn, out);
+                self.refusal(place, Some(refusal), turn, out);
             } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
                 turn.text(0, text, out);
             }
@@ -221,12 +222,18 @@ impl Item {
         }
     }
 
-    /// A refusal is no answer: it is said in a `warning`, and the end says `content_filter`.
-    pub(super) fn refuse(&mut self, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
-        if !std::mem::replace(&mut self.refused, true) {
-            let text = text.and_then(Raw::str).unwrap_or_default();
-            turn.warning(0, "refusal", &format!("the model refused to answer: {text}"), Some(&text), out);
-            turn.finish_reason(0, FinishReason::ContentFilter, "refusal");
+    /// A piece of the refusal that is one part of a message.
+    pub(super) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if !self.refused.contains(&part) {
+            self.refused.push(part);
+        }
+        turn.refusal(0, piece, out);
+    }
+
+    /// The whole of it, which counts only where no piece came.
+    pub(super) fn refusal(&mut self, part: i64, text: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
+        if let Some(text) = text.filter(|_| !self.refused.contains(&part)) {
+            self.refusal_piece(part, text, turn, out);
         }
     }
 
