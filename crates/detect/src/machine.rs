@@ -2,7 +2,7 @@
 
 use crate::checker::{Checker, End, Verdict};
 use event::payload::{Decision, FinishReason};
-use event::{Event, Field, Kind, Machine, Sink};
+use event::{Choices, Event, Field, Kind, Machine, Sink};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -78,7 +78,7 @@ pub struct Detect {
     name: Rc<str>,
     build: Rc<dyn Fn() -> Box<dyn Checker>>,
     tally: Tally,
-    choices: Vec<Choice>,
+    choices: Choices<Choice>,
     events: u64,
     /// Other streams may follow: this one has a name, or has ended while its input has not, or reading on costs nothing.
     others: bool,
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Detect {
 impl Detect {
     /// A machine for the stream that `first` begins. `build` makes the checker of each choice, `name` is how it was asked for.
     pub fn new(name: Rc<str>, build: Rc<dyn Fn() -> Box<dyn Checker>>, tally: Tally, first: &Event<'_>) -> Self {
-        Detect { name, build, tally, choices: Vec::new(), events: 0, others: first.stream().is_some() }
+        Detect { name, build, tally, choices: Choices::default(), events: 0, others: first.stream().is_some() }
     }
 
     /// With `others`, streams without a name follow each other in the input: a no to this one is not yet the answer.
@@ -105,26 +105,21 @@ impl Detect {
 
     /// Whether the first choice calls a tool, once that is decided; `None` also where it stayed undecided.
     pub fn decided(&self) -> Option<bool> {
-        self.choices.iter().find(|c| c.number == 0 && !c.failed).and_then(|c| c.decided)
+        self.choices.find(0).map(|at| &self.choices[at]).filter(|c| !c.failed).and_then(|c| c.decided)
     }
 
     fn choice(&mut self, number: u32) -> usize {
-        match self.choices.iter().position(|c| c.number == number) {
-            Some(at) => at,
-            None => {
-                self.choices.push(Choice {
-                    number,
-                    checker: (self.build)(),
-                    bytes: 0,
-                    decided: None,
-                    failed: false,
-                    begun: Vec::new(),
-                    retracted: false,
-                    many: false,
-                });
-                self.choices.len() - 1
-            }
-        }
+        let build = &self.build;
+        self.choices.place(number, || Choice {
+            number,
+            checker: build(),
+            bytes: 0,
+            decided: None,
+            failed: false,
+            begun: Vec::new(),
+            retracted: false,
+            many: false,
+        })
     }
 
     /// Writes a decision; `None` is a stream that failed before one could be made.

@@ -9,16 +9,17 @@ use crate::decoder::Decoder;
 use crate::failure::Failure;
 use crate::turn::{Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink};
+use event::{Choices, Raw, Sink};
 use reasoning::Reasoning;
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The rules of this stream.
 #[derive(Debug)]
 pub(crate) struct OpenaiChat {
     /// The key of this API's provider data.
     api: &'static str,
-    choices: Vec<Choice>,
+    choices: Choices<Choice>,
 }
 
 /// What is open in one choice.
@@ -27,26 +28,23 @@ struct Choice {
     index: u32,
     reasoning: Reasoning,
     /// Custom tools, whose input is text and not JSON: the provider's index of each call that is open.
-    customs: Vec<Option<i64>>,
+    customs: BTreeSet<Option<i64>>,
 }
 
 impl Default for OpenaiChat {
     fn default() -> Self {
-        OpenaiChat { api: "openai-chat", choices: Vec::new() }
+        OpenaiChat { api: "openai-chat", choices: Choices::default() }
     }
 }
 
 impl OpenaiChat {
     /// Mistral's stream.
     pub(crate) fn mistral() -> Self {
-        OpenaiChat { api: "mistral", choices: Vec::new() }
+        OpenaiChat { api: "mistral", choices: Choices::default() }
     }
 
     fn choice(&mut self, index: u32) -> &mut Choice {
-        let at = self.choices.iter().position(|c| c.index == index).unwrap_or_else(|| {
-            self.choices.push(Choice { index, ..Choice::default() });
-            self.choices.len() - 1
-        });
+        let at = self.choices.place(index, || Choice { index, ..Choice::default() });
         &mut self.choices[at]
     }
 }
@@ -78,7 +76,7 @@ impl Decoder for OpenaiChat {
 
     fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         let api = self.api;
-        for choice in &mut self.choices {
+        for choice in self.choices.iter_mut() {
             choice.reasoning.close(api, choice.index, turn, out);
         }
     }
@@ -275,7 +273,7 @@ impl OpenaiChat {
         if delta.done {
             text.push_str("\"}");
         } else if !begun {
-            choice.customs.push(delta.index);
+            choice.customs.insert(delta.index);
         }
         delta.arguments = Some(Cow::Owned(text));
         turn.call(index, &delta, None, out);

@@ -18,6 +18,9 @@ pub(crate) struct OpenaiResponses {
     items: Vec<Item>,
     by_id: HashMap<String, usize>,
     by_output: HashMap<i64, usize>,
+    by_call: HashMap<String, usize>,
+    /// The items of each kind that may be open; one that is done is taken out when it is met.
+    open: HashMap<Kind, Vec<usize>>,
     /// The custom tools of the request, where the response repeats them.
     custom: Option<HashSet<String>>,
     /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
@@ -138,9 +141,10 @@ impl OpenaiResponses {
             return *at;
         }
         if id.is_none() && output.is_none() {
-            let open = self.items.iter().rposition(|item| item.kind == kind && !item.done);
-            if let Some(at) = open {
-                return at;
+            let open = self.open.entry(kind).or_default();
+            while open.pop_if(|at| self.items[*at].done).is_some() {}
+            if let Some(at) = open.last() {
+                return *at;
             }
         }
         self.insert(kind, id.as_deref(), output)
@@ -150,6 +154,7 @@ impl OpenaiResponses {
         let at = self.items.len();
         self.items.push(Item::new(kind, self.labels));
         self.labels += i64::from(self.items[at].is_call());
+        self.open.entry(kind).or_default().push(at);
         self.bind(at, id, output);
         at
     }
@@ -172,7 +177,7 @@ impl OpenaiResponses {
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
         if self.items[at].is_call() {
-            self.items[at].identify(item.get_str("call_id"), item.get("name"), turn, out);
+            self.identify(at, item, turn, out);
             self.items[at].start = item.get(kind.member()).map(argument_text).unwrap_or_default();
         }
     }
@@ -208,12 +213,12 @@ impl OpenaiResponses {
             .or_else(|| output.and_then(|o| self.by_output.get(&o).copied()).filter(same))
             .or_else(|| {
                 let call_id = call_id.as_deref()?;
-                self.items.iter().position(|i| i.is_call() && i.call_id == call_id)
+                self.by_call.get(call_id).copied()
             });
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
         if kind.is_call() {
-            self.items[at].identify(call_id, item.get("name"), turn, out);
+            self.identify(at, item, turn, out);
             if item.get_str("status").is_none_or(|s| s != "incomplete") {
                 self.finish_call(at, item.get(kind.member()), turn, out);
             } else {
@@ -228,6 +233,15 @@ impl OpenaiResponses {
             Kind::Message => self.items[at].said(item, turn, out),
             Kind::Reasoning => self.items[at].thought(item, turn, out),
             _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
+        }
+    }
+
+    /// Says the id and the name of the call that `item` is.
+    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        let call = &mut self.items[at];
+        call.identify(item.get_str("call_id"), item.get("name"), turn, out);
+        if !call.call_id.is_empty() {
+            self.by_call.entry(call.call_id.clone()).or_insert(at);
         }
     }
 

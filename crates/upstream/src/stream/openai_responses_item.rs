@@ -5,9 +5,10 @@ use crate::turn::Turn;
 use event::payload::ToolCallDelta;
 use event::{Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// What an item is to us.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Message,
     Reasoning,
@@ -49,7 +50,7 @@ pub(super) struct Item {
     /// A piece of its text came.
     pub(super) spoken: bool,
     /// The parts of a message whose refusal was written, by their place in its content.
-    refused: Vec<i64>,
+    refused: BTreeSet<i64>,
     pub(super) done: bool,
 }
 
@@ -70,7 +71,7 @@ impl Item {
             scanner: json::Scanner::default(),
             half: Surrogates::default(),
             spoken: false,
-            refused: Vec::new(),
+            refused: BTreeSet::new(),
             done: false,
         }
     }
@@ -224,9 +225,7 @@ impl Item {
 
     /// A piece of the refusal that is one part of a message.
     pub(super) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        if !self.refused.contains(&part) {
-            self.refused.push(part);
-        }
+        self.refused.insert(part);
         turn.refusal(0, piece, out);
     }
 
