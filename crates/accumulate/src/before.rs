@@ -26,7 +26,7 @@ impl Before {
         if begun {
             self.begun.insert(id.into());
         }
-        self.calls[at].get_or_insert_with(|| Call::new(id.to_owned(), false))
+        self.calls[at].get_or_insert_with(|| Call::new(at, id.to_owned(), false))
     }
 
     /// A call of this id has begun here.

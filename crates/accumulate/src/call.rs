@@ -68,6 +68,8 @@ pub(crate) enum Told {
 /// One call.
 #[derive(Debug)]
 pub(crate) struct Call {
+    /// Its place among the calls that were begun and hold.
+    pub index: usize,
     pub id: String,
     /// Its id was made here, so the provider never used it.
     pub id_made: bool,
@@ -102,8 +104,9 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub fn new(id: String, id_made: bool) -> Self {
+    pub fn new(index: usize, id: String, id_made: bool) -> Self {
         Call {
+            index,
             id,
             id_made,
             name: String::new(),
@@ -332,7 +335,7 @@ mod tests {
     use super::*;
 
     fn feed(fragments: &[&str]) -> (Call, Vec<String>) {
-        let mut call = Call::new("a".into(), false);
+        let mut call = Call::new(0, "a".into(), false);
         let mut extra = Vec::new();
         for f in fragments {
             let quoted = event::quoted(f);
@@ -380,7 +383,7 @@ mod tests {
     #[test]
     fn names_by_the_rule() {
         let known = |n: &str| n == "read_file";
-        let mut call = Call::new("a".into(), false);
+        let mut call = Call::new(0, "a".into(), false);
         for (name, result, now) in [
             ("read_", Named::Taken, "read_"),
             ("file", Named::Taken, "read_file"),

@@ -10,6 +10,7 @@
 
 mod before;
 mod call;
+mod failure;
 mod id;
 mod judge;
 mod machine;

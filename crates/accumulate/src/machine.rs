@@ -1,13 +1,16 @@
 //! The machine of `tc-accumulate`.
 
+mod ending;
+
 use crate::before::Before;
 use crate::call::{Call, Told};
+use crate::failure::Failure;
 use crate::id::Seed;
 use crate::judge::{self, Bench};
-use crate::message::{Committed, Draft};
+use crate::message::Draft;
 use crate::payload::{Commit, Partial, ToolCall};
 use crate::route::{Calls, Delta, Odd, Origin};
-use crate::shape::{self, Shape};
+use crate::shape::Shape;
 use event::payload::{FinishReason, Retract, Warning};
 use event::{Choices, Event, Field, Kind, Machine, Raw, Sink};
 use json::Tools;
@@ -66,6 +69,10 @@ pub struct Accumulate {
     model: String,
     stats: Option<String>,
     started: bool,
+    /// An event of this stream was too long to be read or written: the turn has failed.
+    lost: bool,
+    /// The first error of the stream, as a whole response has it.
+    error: Option<Failure>,
     choices: Choices<Choice>,
     odd: Vec<Odd>,
 }
@@ -84,6 +91,8 @@ impl Accumulate {
             model: String::new(),
             stats: None,
             started: false,
+            lost: false,
+            error: None,
             choices: Choices::default(),
             odd: Vec::new(),
         }
@@ -208,7 +217,7 @@ impl Accumulate {
         out.write(
             choice.number,
             &ToolCall {
-                index: i,
+                index: call.index,
                 tool_id: &call.id,
                 tool_name: &call.name,
                 arguments: call.object.as_deref().filter(|_| call.error.is_none()),
@@ -219,6 +228,9 @@ impl Accumulate {
                 provider: call.provider.as_deref(),
             },
         );
+        if out.lost() {
+            (call.told, self.lost) = (Told::Refused, true);
+        }
     }
 
     /// Writes a reading of the arguments so far, whenever the text has grown by a sixteenth: the total stays linear.
@@ -233,72 +245,8 @@ impl Accumulate {
         let arguments = json::best_reading(call.text());
         out.write(
             choice.number,
-            &Partial { index: i, tool_id: &call.id, tool_name: &call.name, arguments: &arguments },
+            &Partial { index: call.index, tool_id: &call.id, tool_name: &call.name, arguments: &arguments },
         );
-    }
-
-    /// The stream has ended: what is open is final or was cut, and the message commits what holds.
-    fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
-        if self.choices.is_empty() && self.started {
-            self.choice(0);
-        }
-        for at in 0..self.choices.len() {
-            self.end_choice(at, reason, out);
-        }
-    }
-
-    fn end_choice(&mut self, at: usize, reason: FinishReason, out: &mut dyn Sink) {
-        let whole = reason.is_whole();
-        for i in 0..self.choices[at].calls.list.len() {
-            let call = &mut self.choices[at].calls.list[i];
-            if call.told != Told::No {
-                continue;
-            }
-            if whole {
-                call.settle();
-            }
-            // A text with an open bracket or quote was cut, whatever the finish reason says. A call that was balanced
-            // before the cut is whole; where the user waits for `final`, it must have been closed too.
-            let closed = self.options.emit_on != EmitOn::Final || call.level() == Some(Commit::Sealed);
-            let balanced = call.is_balanced() && closed && !reason.is_failure();
-            let commit = if whole { Commit::Final } else { call.level().unwrap_or(Commit::Balanced) };
-            if call.name.is_empty() && call.is_blank() {
-                judge::judge(call, Bench { repair: false, tools: None });
-            } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
-                judge::incomplete(call, reason.name());
-            }
-            self.emit(at, i, commit, out);
-        }
-        let choice = &mut self.choices[at];
-        if let Some(before) = &mut choice.before {
-            choice.calls.list.extend(before.rest());
-        }
-        if reason.is_failure() {
-            for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
-                if self.options.shape.is_none() && !choice.committed {
-                    out.write(
-                        choice.number,
-                        &Retract { index: None, tool_id: Some(&call.id), reason: "stream_failed" },
-                    );
-                }
-                call.told = Told::Retracted;
-            }
-        } else if !choice.committed && self.options.shape.is_none() {
-            out.write(choice.number, &Committed { draft: &choice.draft, calls: &choice.calls.list });
-        }
-    }
-
-    /// `--as`: the whole response on one line.
-    fn respond(&mut self, shape: Shape, reason: FinishReason, out: &mut dyn Sink) {
-        let mut choices: Vec<_> = self
-            .choices
-            .iter()
-            .map(|c| shape::Part { number: c.number, draft: &c.draft, calls: &c.calls.list })
-            .collect();
-        // Clients take the first of the list, whichever choice's words came first.
-        choices.sort_by_key(|part| part.number);
-        let stats = self.stats.as_deref().and_then(|s| Raw::parse(s).ok());
-        out.line(&shape.response(&self.response, &self.model, &choices, reason, stats));
     }
 
     /// A `tool_call` that is in the input already (this filter ran before): it is kept for the message.
@@ -340,9 +288,9 @@ impl Accumulate {
                 let reason = event.get_str("reason").unwrap_or_default();
                 out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
             }
-            call.told = Told::Retracted;
-            call.forgotten = true;
+            let was_seen = std::mem::replace(&mut call.told, Told::Retracted) != Told::No;
             next = call.next.map(|at| at as usize);
+            choice.calls.forget(i, was_seen);
         }
     }
 }
@@ -392,6 +340,7 @@ impl Machine for Accumulate {
                 let before = self.choices[at].before.get_or_insert_default();
                 before.warning(event.get_str("message").unwrap_or_default().into_owned());
             }
+            Kind::Error => self.failed(event),
             Kind::SessionStats => self.stats = Some(event.raw().to_owned()),
             Kind::StreamEnd => {
                 let reason = FinishReason::read(event);

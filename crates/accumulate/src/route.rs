@@ -55,6 +55,8 @@ pub(crate) struct Calls {
     by_index: Vec<u32>,
     by_far_index: HashMap<i64, u32>,
     latest: Option<usize>,
+    /// The index of the next call.
+    index: usize,
     /// Every call that may be open; one that is not is taken out when it is met.
     open: BinaryHeap<u32>,
     inferred: bool,
@@ -69,7 +71,12 @@ impl Calls {
         {
             odd.push(Odd {
                 code: "name_changed",
-                message: format!("call {at} is {}, the name {} is ignored", short(&self.list[at].name), short(name)),
+                message: format!(
+                    "call {} is {}, the name {} is ignored",
+                    self.list[at].index,
+                    short(&self.list[at].name),
+                    short(name)
+                ),
             });
         }
         let mut at = at;
@@ -77,9 +84,9 @@ impl Calls {
             let was_over = self.list[at].is_over();
             match self.list[at].take(arguments) {
                 Fed::Taken => {}
-                Fed::Dropped => odd.push(dropped(at)),
+                Fed::Dropped => odd.push(dropped(&self.list[at])),
                 Fed::Extra(text) if self.list[at].name.len() <= LONGEST_NAME => at = self.extra(at, &text, origin, odd),
-                Fed::Extra(_) => odd.push(dropped(at)),
+                Fed::Extra(_) => odd.push(dropped(&self.list[at])),
             }
             if was_over && !self.list[at].is_over() {
                 self.open.push(at as u32); // `{}` was a placeholder
@@ -98,7 +105,10 @@ impl Calls {
     fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, odd: &mut Vec<Odd>) -> usize {
         odd.push(Odd {
             code: "extra_arguments",
-            message: format!("call {at} had ended when more arguments came: they begin another call"),
+            message: format!(
+                "call {} had ended when more arguments came: they begin another call",
+                self.list[at].index
+            ),
         });
         let half = std::mem::take(self.list[at].half());
         let (mut at, mut from) = (at, 0);
@@ -110,7 +120,7 @@ impl Calls {
             self.list[at].name = name;
             let (another, noise) = self.list[at].begin_with(&text[from..]);
             if noise {
-                odd.push(dropped(at));
+                odd.push(dropped(&self.list[at]));
             }
             match another {
                 Some(n) => from += n,
@@ -132,7 +142,11 @@ impl Calls {
                 if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
                     odd.push(Odd {
                         code: "id_twice",
-                        message: format!("call {at} had ended when its id {} came with another name", short(id)),
+                        message: format!(
+                            "call {} had ended when its id {} came with another name",
+                            call.index,
+                            short(id)
+                        ),
                     });
                     let second = self.begin_bound(delta.index, None, origin);
                     self.by_id.insert(id.into(), second as u32);
@@ -233,13 +247,14 @@ impl Calls {
             self.list[before].followed = true;
         }
         let call = match id {
-            Some(id) => Call::new(id.to_owned(), false),
-            None => Call::new(origin.seed.id(at), true),
+            Some(id) => Call::new(self.index, id.to_owned(), false),
+            None => Call::new(self.index, origin.seed.id(self.index), true),
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);
         self.open.push(at as u32);
         self.latest = Some(at);
+        self.index += 1;
         at
     }
 
@@ -295,6 +310,17 @@ impl Calls {
         self.latest
     }
 
+    /// Frees the id and the index of a call that was taken back, so that it can begin again under the same id. A call that nobody
+    /// has seen leaves its output index too, if no other call has begun since: the indexes stay dense.
+    pub fn forget(&mut self, at: usize, was_seen: bool) {
+        let call = &mut self.list[at];
+        call.forgotten = true;
+        if !was_seen && call.index + 1 == self.index {
+            self.index -= 1;
+            self.latest = at.checked_sub(1);
+        }
+    }
+
     /// The call of an id.
     pub fn find(&self, id: &str) -> Option<usize> {
         self.by_id.get(id).map(|at| *at as usize).filter(|at| !self.list[*at].forgotten)
@@ -306,10 +332,10 @@ impl Calls {
     }
 }
 
-fn dropped(at: usize) -> Odd {
+fn dropped(call: &Call) -> Odd {
     Odd {
         code: "extra_text",
-        message: format!("call {at} had ended when other text came: it is dropped, with all that follows it"),
+        message: format!("call {} had ended when other text came: it is dropped, with all that follows it", call.index),
     }
 }
 

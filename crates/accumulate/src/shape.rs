@@ -1,6 +1,7 @@
 //! `--as`: a stream as one whole response, in the shape that a provider's non-streaming endpoint answers with.
 
 use crate::call::{Call, Told};
+use crate::failure::Failure;
 use crate::message::Draft;
 use event::payload::FinishReason;
 use event::{Array, Object, Raw};
@@ -24,6 +25,17 @@ pub(crate) struct Part<'a> {
     pub calls: &'a [Call],
 }
 
+/// A stream, as a response shows it. `stats` is its `session_stats` event.
+#[derive(Debug)]
+pub(crate) struct Whole<'a> {
+    pub id: &'a str,
+    pub model: &'a str,
+    pub parts: &'a [Part<'a>],
+    pub reason: FinishReason,
+    pub stats: Option<Raw<'a>>,
+    pub error: Option<&'a Failure>,
+}
+
 impl Part<'_> {
     /// The calls that hold.
     fn calls(&self) -> impl Iterator<Item = &Call> {
@@ -36,21 +48,21 @@ impl Part<'_> {
 }
 
 impl Shape {
-    /// The response on one line. `stats` is the stream's `session_stats` event.
-    pub(crate) fn response(
-        self,
-        id: &str,
-        model: &str,
-        parts: &[Part<'_>],
-        reason: FinishReason,
-        stats: Option<Raw<'_>>,
-    ) -> String {
+    /// The response on one line.
+    pub(crate) fn response(self, whole: &Whole<'_>) -> String {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
         match self {
-            Shape::Openai => openai(&mut o, id, model, parts, reason, stats),
-            Shape::Anthropic => anthropic(&mut o, id, model, parts, reason, stats),
-            Shape::Gemini => gemini(&mut o, id, model, parts, reason, stats),
+            Shape::Openai => openai(&mut o, whole),
+            Shape::Anthropic => anthropic(&mut o, whole),
+            Shape::Gemini => gemini(&mut o, whole),
+        }
+        if let Some(error) = whole.error {
+            o.object("error", |o| match self {
+                Shape::Openai => error.openai(o),
+                Shape::Anthropic => error.anthropic(o),
+                Shape::Gemini => error.gemini(o),
+            });
         }
         o.close();
         String::from_utf8(out).unwrap_or_default()
@@ -70,7 +82,8 @@ fn usage(o: &mut Object<'_>, key: &str, stats: Option<Raw<'_>>, names: &[(&str, 
     }
 }
 
-fn openai(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason: FinishReason, stats: Option<Raw<'_>>) {
+fn openai(o: &mut Object<'_>, whole: &Whole<'_>) {
+    let Whole { id, model, parts, reason, stats, .. } = *whole;
     o.str("id", id).str("object", "chat.completion").str("model", model).array("choices", |list| {
         for part in parts {
             list.object(|o| {
@@ -117,14 +130,8 @@ fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
     }
 }
 
-fn anthropic(
-    o: &mut Object<'_>,
-    id: &str,
-    model: &str,
-    parts: &[Part<'_>],
-    reason: FinishReason,
-    stats: Option<Raw<'_>>,
-) {
+fn anthropic(o: &mut Object<'_>, whole: &Whole<'_>) {
+    let Whole { id, model, parts, reason, stats, .. } = *whole;
     o.str("id", id).str("type", "message").str("role", "assistant").str("model", model);
     let first = parts.iter().find(|p| p.number == 0);
     o.array("content", |list| {
@@ -157,7 +164,8 @@ fn anthropic(
     usage(o, "usage", stats, &[("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")]);
 }
 
-fn gemini(o: &mut Object<'_>, id: &str, model: &str, parts: &[Part<'_>], reason: FinishReason, stats: Option<Raw<'_>>) {
+fn gemini(o: &mut Object<'_>, whole: &Whole<'_>) {
+    let Whole { id, model, parts, reason, stats, .. } = *whole;
     o.array("candidates", |list| {
         for part in parts {
             list.object(|o| {

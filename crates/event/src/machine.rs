@@ -11,6 +11,12 @@ pub trait Sink {
     /// the line at hand, and `choice` if it is not 0.
     fn write(&mut self, choice: u32, payload: &dyn Payload);
 
+    /// Whether something that was written since the line at hand came is lost: it was longer than a line may be, and an `error`
+    /// stands in its place.
+    fn lost(&self) -> bool {
+        false
+    }
+
     /// Writes a line of JSON that is no event, for machines whose answer is a document of another shape.
     fn line(&mut self, json: &str);
 }

@@ -160,6 +160,13 @@ impl<'a> Raw<'a> {
         Entries { text: self.text, at: usize::from(self.is_object()), open: self.is_object() }
     }
 
+    /// The members that are whole at the beginning of an object that was cut.
+    pub fn members_of_cut(text: &'a str) -> Entries<'a> {
+        let at = scan::space(text.as_bytes(), 0);
+        let open = text.as_bytes().get(at) == Some(&b'{');
+        Entries { text, at: at + usize::from(open), open }
+    }
+
     /// The items of an array in order; nothing for any other value.
     pub fn items(self) -> Items<'a> {
         Items { text: self.text, at: usize::from(self.is_array()), open: self.is_array() }

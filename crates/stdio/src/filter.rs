@@ -1,7 +1,7 @@
 //! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
 
-use crate::{BadLine, BadLines, Block, Demux, Failure, Input, Output, Signals, Status};
-use event::payload::{self, Warning};
+use crate::{BadLine, BadLines, Block, Demux, Failure, Input, Output, Signals, Status, long, message};
+use event::payload::{self, Error, Warning};
 use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub enum Emit {
 /// How the run of a filter ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
-    /// Whether an `error` event passed, which makes a status of 0 or 1 a 2.
+    /// Whether an `error` event passed or was written, which makes a status of 0 or 1 a 2.
     pub error: bool,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -80,7 +80,7 @@ impl<M: Machine> Stage for Demux<M> {
     #[inline]
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
         let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
-        self.push(event, &mut Here { copy, at, stream, t })
+        self.push(event, &mut Here { copy, at, stream, t, lost: false })
     }
 
     fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>) {
@@ -93,7 +93,7 @@ impl<M: Machine> Stage for Demux<M> {
 
     fn finish(&mut self, copy: &mut Copy<'_>) {
         for (stream, mut machine) in self.drain() {
-            machine.finish(&mut Here { copy, at: (0, 0), stream: stream.as_deref(), t: None });
+            machine.finish(&mut Here { copy, at: (0, 0), stream: stream.as_deref(), t: None, lost: false });
         }
     }
 }
@@ -103,7 +103,7 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = Signals::new()?;
     let mut stdout = Output::new();
-    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), error: false };
+    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors: 0 };
     let mut stopped = false;
     loop {
         while !stopped {
@@ -118,9 +118,9 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     }
     let mut rest = Copy::new(options, &mut stdout, b"");
     stage.finish(&mut rest);
-    rest.end()?;
+    reader.end(rest)?;
     stdout.flush()?;
-    Ok(Outcome { error: reader.error, signal: signals.seen() })
+    Ok(Outcome { error: reader.errors > 0, signal: signals.seen() })
 }
 
 /// What the driver keeps from block to block.
@@ -129,8 +129,11 @@ struct Reader<'o> {
     scanner: Scanner,
     number: u64,
     bad: BadLines,
-    error: bool,
+    errors: u64,
 }
+
+/// How many errors that are not in the output are reported on standard error.
+const TOLD: u64 = 10;
 
 impl Reader<'_> {
     /// Takes one block; gives whether to stop.
@@ -147,7 +150,8 @@ impl Reader<'_> {
                 let mut copy = Copy::new(self.options, stdout, start);
                 self.number += 1;
                 self.bad_line(start, length, file, "longer than --max-line", stage, &mut copy)?;
-                return copy.end().map(|()| false);
+                self.end(copy)?;
+                return self.lost_line(start, file, stage, stdout).map(|()| false);
             }
         };
         let mut copy = Copy::new(self.options, stdout, bytes);
@@ -169,20 +173,49 @@ impl Reader<'_> {
             };
             if line.len() > self.options.max_line {
                 self.bad_line(line.as_bytes(), line.len() as u64, file, "longer than --max-line", stage, &mut copy)?;
+                self.end(copy)?;
+                self.lost_line(line.as_bytes(), file, stage, stdout)?;
+                copy = Copy::new(self.options, stdout, bytes);
                 continue;
             }
             match self.scanner.read(line) {
                 Ok(event) => {
-                    self.error |= event.kind() == Kind::Error;
+                    if event.kind() == Kind::Error {
+                        self.errors += 1;
+                        tell(self.options, self.errors, &event);
+                    }
                     if stage.event(&event, (at, next), &mut copy) && self.options.stop_when_settled {
-                        return copy.end().map(|()| true);
+                        return self.end(copy).map(|()| true);
                     }
                 }
                 Err(_) if line.trim_ascii().is_empty() => stage.blank((at, next), &mut copy),
                 Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), stage, &mut copy)?,
             }
         }
-        copy.end().map(|()| false)
+        self.end(copy).map(|()| false)
+    }
+
+    /// An event that was too long to be read is lost, so its stream has failed: what is left of it must not look whole. The line
+    /// may also have been something else than an event.
+    fn lost_line(
+        &mut self,
+        start: &[u8],
+        file: &str,
+        stage: &mut impl Stage,
+        stdout: &mut Output,
+    ) -> Result<(), Failure> {
+        let Some(line) = long::error(self.options, start, self.number, file) else { return Ok(()) };
+        let mut copy = Copy::new(self.options, stdout, line.as_bytes());
+        if let Ok(event) = self.scanner.read(&line) {
+            stage.event(&event, (0, line.len()), &mut copy);
+        }
+        self.errors += 1;
+        self.end(copy)
+    }
+
+    fn end(&mut self, copy: Copy<'_>) -> Result<(), Failure> {
+        self.errors += u64::from(copy.lost);
+        copy.end()
     }
 
     /// A line that is no event: it goes on inside a warning.
@@ -203,6 +236,18 @@ impl Reader<'_> {
     }
 }
 
+/// An `error` event has come, the `count`th. Where it is not in the output, people read it on standard error.
+#[cold]
+fn tell(options: &Filter, count: u64, event: &Event<'_>) {
+    if options.emit == Emit::Events || count > TOLD {
+        return;
+    }
+    let [source, code, text] = payload::strings(event, ["source", "code", "message"]).map(Option::unwrap_or_default);
+    let source = if source.is_empty() { "the stream" } else { &source };
+    let more = if count == TOLD { "; further errors are not reported" } else { "" };
+    message(options.command, &format!("{source} failed: {text} ({code}){more}"));
+}
+
 /// One block on its way out: lines that pass one after the other leave it as one piece.
 pub(crate) struct Copy<'b> {
     options: &'b Filter,
@@ -210,11 +255,13 @@ pub(crate) struct Copy<'b> {
     block: &'b [u8],
     run: (usize, usize),
     failed: Option<Failure>,
+    /// An event was too long to be written.
+    lost: bool,
 }
 
 impl<'b> Copy<'b> {
     fn new(options: &'b Filter, stdout: &'b mut Output, block: &'b [u8]) -> Self {
-        Copy { options, stdout, block, run: (0, 0), failed: None }
+        Copy { options, stdout, block, run: (0, 0), failed: None, lost: false }
     }
 
     #[inline]
@@ -239,15 +286,30 @@ impl<'b> Copy<'b> {
         self.failed = result.err();
     }
 
-    fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) {
+    /// Writes an event; gives whether it was too long, and an `error` was written in its place.
+    fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) -> bool {
         self.put_run();
         if self.options.emit != Emit::Events || self.failed.is_some() {
-            return;
+            return false;
         }
+        let t = t.filter(|_| !self.options.no_time);
         let buffer = self.stdout.buffer();
-        payload::line(buffer, payload, stream, choice, t.filter(|_| !self.options.no_time));
+        let from = buffer.len();
+        payload::line(buffer, payload, stream, choice, t);
+        let length = buffer.len() - from;
+        // What warns of trouble is short, and is written whatever the limit is.
+        let too_long = length > self.options.max_line && !matches!(payload.kind(), Kind::Warning | Kind::Error);
+        if too_long {
+            let text = long::text(payload.kind().name(), length);
+            message(self.options.command, &text);
+            buffer.truncate(from);
+            let error = Error { source: self.options.command, code: long::CODE, message: &text, ..Error::default() };
+            payload::line(buffer, &error, stream, choice, t);
+            self.lost = true;
+        }
         buffer.push(b'\n');
         self.failed = self.stdout.spill().err();
+        too_long
     }
 
     /// Appends what `fill` writes, whatever it is.
@@ -287,6 +349,7 @@ struct Here<'h, 'b> {
     at: (usize, usize),
     stream: Option<&'h str>,
     t: Option<&'h str>,
+    lost: bool,
 }
 
 impl Sink for Here<'_, '_> {
@@ -302,6 +365,10 @@ impl Sink for Here<'_, '_> {
     }
 
     fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        self.copy.write(payload, self.stream, choice, self.t);
+        self.lost |= self.copy.write(payload, self.stream, choice, self.t);
+    }
+
+    fn lost(&self) -> bool {
+        self.lost
     }
 }

@@ -12,6 +12,7 @@ mod errors;
 mod filter;
 mod input;
 mod limits;
+mod long;
 mod output;
 mod signals;
 mod status;

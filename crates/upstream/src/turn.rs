@@ -185,8 +185,9 @@ impl Turn {
 
     /// Something odd that does not stop the stream; `raw` is the text that was wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
-        let warning = Warning { source: SOURCE, code, message, ..Warning::default() };
-        let warning = match raw {
+        let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
+        let warning = Warning { source: SOURCE, code, message: &message, ..Warning::default() };
+        let warning = match &raw {
             Some(raw) => warning.about(raw),
             None => warning,
         };
