@@ -1,6 +1,7 @@
 //! What was typed, and what it means where it was typed.
 
 use clap::{Parser, ValueEnum};
+use std::io::IsTerminal;
 use std::path::PathBuf;
 use view::Terminal;
 
@@ -16,6 +17,9 @@ pub struct Args {
     /// The form; `term` on a terminal, else `text`
     #[arg(short, long, value_enum, value_name = "FORM")]
     format: Option<Format>,
+    /// Whether to use colours, bold and dim; `always` colours plain text too
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
+    color: Colour,
     #[command(flatten)]
     pub common: args::Common,
 }
@@ -26,7 +30,7 @@ Examples:
   tc-view chat.ndjson
   tc-view --format json chat.ndjson | jq -r .text
 
-Colours are left out when NO_COLOR is set.";
+Without --color, the first of these that is set decides: NO_COLOR (none), CLICOLOR_FORCE (always), CLICOLOR (0: none).";
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
@@ -38,25 +42,79 @@ enum Format {
     Json,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Colour {
+    /// On a terminal, unless the environment says otherwise
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+impl Colour {
+    /// What `auto` stands for, by the variables that colouring programs agree on: <https://no-color.org> and
+    /// <https://bixense.com/clicolors>. `get` reads a variable; an empty one counts as not set.
+    fn or_environment(self, get: impl Fn(&str) -> Option<String>) -> Self {
+        let get = |name: &str| get(name).filter(|value| !value.is_empty());
+        if self != Colour::Auto {
+            self
+        } else if get("NO_COLOR").is_some() {
+            Colour::Never
+        } else if get("CLICOLOR_FORCE").is_some_and(|value| value != "0") {
+            Colour::Always
+        } else if get("CLICOLOR").is_some_and(|value| value == "0") {
+            Colour::Never
+        } else {
+            Colour::Auto
+        }
+    }
+}
+
 /// What is made of the events.
 pub enum Form {
     /// Text and cards on this terminal.
     Terminal(Terminal),
     /// Plain text.
-    Text,
-    /// The final answer.
-    Json,
+    Text { colour: bool },
+    /// The final answer; on a terminal with escapes.
+    Json { terminal: bool },
 }
 
 impl Args {
     /// The form that was asked for, or that fits where standard output goes.
     pub fn form(&self) -> Form {
         let terminal = match self.format {
-            Some(Format::Json) => return Form::Json,
+            Some(Format::Json) => return Form::Json { terminal: std::io::stdout().is_terminal() },
             Some(Format::Text) => None,
             Some(Format::Term) | None => stdio::terminal(),
         };
-        let colour = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        terminal.map_or(Form::Text, |(columns, rows)| Form::Terminal(Terminal { columns, rows, colour }))
+        let colour = self.color.or_environment(|name| std::env::var(name).ok());
+        match terminal {
+            Some((columns, rows)) => Form::Terminal(Terminal { columns, rows, colour: colour != Colour::Never }),
+            None => Form::Text { colour: colour == Colour::Always },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_comes_before_the_environment() {
+        use Colour::{Always, Auto, Never};
+        for (option, set, expected) in [
+            (Auto, &[][..], Auto),
+            (Auto, &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")], Never),
+            (Auto, &[("NO_COLOR", ""), ("CLICOLOR_FORCE", "1"), ("CLICOLOR", "0")], Always),
+            (Auto, &[("CLICOLOR_FORCE", "0"), ("CLICOLOR", "0")], Never),
+            (Auto, &[("CLICOLOR_FORCE", "0"), ("CLICOLOR", "1")], Auto),
+            (Always, &[("NO_COLOR", "1")], Always),
+            (Never, &[("CLICOLOR_FORCE", "1")], Never),
+        ] {
+            let get = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+            assert_eq!(option.or_environment(get), expected, "{option:?} {set:?}");
+        }
     }
 }

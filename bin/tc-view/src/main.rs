@@ -16,8 +16,9 @@ fn show(args: Args) -> anyhow::Result<Status> {
     let no_time = args.common.no_time;
     let mut view: Box<dyn View> = match args.form() {
         Form::Terminal(terminal) => Box::new(view::term(terminal, no_time)),
-        Form::Text => Box::new(view::text(no_time)),
-        Form::Json => Box::new(view::Json::default()),
+        Form::Text { colour } => Box::new(view::text(colour, no_time)),
+        Form::Json { terminal: true } => Box::new(view::Json::for_terminal()),
+        Form::Json { terminal: false } => Box::new(view::Json::default()),
     };
     let outcome = stdio::view(&args.common.filter("tc-view", args.files), view.as_mut())?;
     Ok(outcome.status(Status::Done))

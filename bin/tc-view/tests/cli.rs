@@ -143,7 +143,7 @@ fn a_full_disk_is_told() {
 }
 
 /// What a terminal of 40 columns gets.
-fn on_a_terminal(variable: &str, value: &str) -> String {
+fn on_a_terminal(args: &[&str], variables: &[(&str, &str)]) -> String {
     use rustix::{pty, termios};
     let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
     pty::grantpt(&terminal).unwrap();
@@ -152,8 +152,11 @@ fn on_a_terminal(variable: &str, value: &str) -> String {
     let stdout = std::fs::File::options().write(true).open(name.to_str().unwrap()).unwrap();
     let size = termios::Winsize { ws_row: 20, ws_col: 40, ws_xpixel: 0, ws_ypixel: 0 };
     termios::tcsetwinsize(&stdout, size).unwrap();
-    let mut command = tc_view(&[]);
-    command.env_remove("NO_COLOR").env("TERM", "xterm").env(variable, value).stdout(stdout);
+    let mut command = tc_view(args);
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command.env("TERM", "xterm").envs(variables.iter().copied()).stdout(stdout);
     let mut child = command.spawn().unwrap();
     drop(command); // and with it our hold on the terminal's other end
     child.stdin.take().unwrap().write_all(TURN.as_bytes()).unwrap();
@@ -166,19 +169,32 @@ fn on_a_terminal(variable: &str, value: &str) -> String {
 
 #[test]
 fn a_terminal_gets_cards_that_change_in_place() {
-    let seen = on_a_terminal("TERM", "xterm");
+    let seen = on_a_terminal(&[], &[]);
     assert!(seen.contains("It is \\x1b[31mcold\\u202e."), "{seen:?}");
     let (before, after) = seen.split_once("\u{1b}[J").unwrap();
     assert!(before.contains("○") && before.contains("called"), "{before:?}");
     assert!(after.contains("✓") && after.contains("\u{1b}[34G") && after.contains("7.0 ms"), "{after:?}");
     assert!(seen.contains("\u{1b}[1m"), "{seen:?}");
 
-    let plain = on_a_terminal("NO_COLOR", "1");
-    assert!(plain.contains("\u{1b}[J") && plain.contains("✓ heat"), "{plain:?}");
-    assert!(!plain.contains("\u{1b}[1m") && !plain.contains("\u{1b}[2m"), "{plain:?}");
+    for (args, variables) in [
+        (&[][..], &[("NO_COLOR", "1")][..]),
+        (&[], &[("CLICOLOR", "0")]),
+        (&["--color", "never"], &[("CLICOLOR_FORCE", "1")]),
+    ] {
+        let plain = on_a_terminal(args, variables);
+        assert!(plain.contains("\u{1b}[J") && plain.contains("✓ heat"), "{plain:?}");
+        assert!(!plain.contains("\u{1b}[1m") && !plain.contains("\u{1b}[2m"), "{plain:?}");
+    }
+    assert!(on_a_terminal(&["--color", "always"], &[("NO_COLOR", "1")]).contains("\u{1b}[1m"));
 
-    let dumb = on_a_terminal("TERM", "dumb");
+    let dumb = on_a_terminal(&[], &[("TERM", "dumb")]);
     assert!(!dumb.contains('\u{1b}') && dumb.contains("-> heat"), "{dumb:?}");
+}
+
+#[test]
+fn json_on_a_terminal_has_its_hidden_characters_escaped() {
+    let seen = on_a_terminal(&["--format", "json"], &[]);
+    assert!(seen.starts_with("{\"text\":\"It is \\u001b[31mcold\\u202e.\","), "{seen:?}");
 }
 
 fn ended(mut child: Child) -> i32 {

@@ -70,6 +70,10 @@ pub(crate) trait Stage {
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool;
     /// A blank line.
     fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>);
+    /// A line that is not an event, before it is reported as one; gives whether the stage reads it nevertheless.
+    fn other_line(&mut self, _: &str, _: &mut Copy<'_>) -> bool {
+        false
+    }
     /// A line that is no event.
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>);
     /// The input has ended.
@@ -189,6 +193,7 @@ impl Reader<'_> {
                     }
                 }
                 Err(_) if line.trim_ascii().is_empty() => stage.blank((at, next), &mut copy),
+                Err(_) if stage.other_line(line, &mut copy) => {}
                 Err(e) => self.bad_line(line.as_bytes(), line.len() as u64, file, &e.to_string(), stage, &mut copy)?,
             }
         }

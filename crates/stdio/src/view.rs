@@ -2,11 +2,11 @@
 
 use crate::filter::{Copy, Stage, drive};
 use crate::{Failure, Filter, Outcome};
-use event::payload::{self, Warning};
-use event::{Event, Scanner, View};
+use event::payload::{self, Message, Warning};
+use event::{Event, Raw, Scanner, View};
 
 /// Shows the input to `view` until it ends or a signal comes, and writes out what the view makes of it. A line that is no
-/// event becomes a `warning` event, as in a filter.
+/// event becomes a `warning` event, as in a filter; a bare chat message (`{"role":…}`), as logs may hold, is read as a `message` event.
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
@@ -20,6 +20,16 @@ struct Shown<'v> {
     line: Vec<u8>,
 }
 
+impl Shown<'_> {
+    /// Shows the event that `line` holds; gives whether it holds one.
+    fn show(&mut self, copy: &mut Copy<'_>) -> bool {
+        let line = String::from_utf8_lossy(&self.line);
+        let Ok(event) = self.scanner.read(&line) else { return false };
+        copy.text(|out| self.view.push(&event, out));
+        true
+    }
+}
+
 impl Stage for Shown<'_> {
     fn event(&mut self, event: &Event<'_>, _: (usize, usize), copy: &mut Copy<'_>) -> bool {
         copy.text(|out| self.view.push(event, out));
@@ -28,13 +38,20 @@ impl Stage for Shown<'_> {
 
     fn blank(&mut self, _: (usize, usize), _: &mut Copy<'_>) {}
 
+    fn other_line(&mut self, line: &str, copy: &mut Copy<'_>) -> bool {
+        let Ok(message) = Raw::parse(line) else { return false };
+        if !message.is_object() || message.get("type").is_some() || !message.get("role").is_some_and(Raw::is_str) {
+            return false;
+        }
+        self.line.clear();
+        payload::line(&mut self.line, &Message { message: message.text() }, None, 0, None);
+        self.show(copy)
+    }
+
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
         self.line.clear();
         payload::line(&mut self.line, warning, None, 0, None);
-        let line = String::from_utf8_lossy(&self.line);
-        if let Ok(event) = self.scanner.read(&line) {
-            copy.text(|out| self.view.push(&event, out));
-        }
+        self.show(copy);
     }
 
     fn finish(&mut self, copy: &mut Copy<'_>) {

@@ -1,6 +1,7 @@
 //! The calls of a conversation, as the events tell of them.
 
 use crate::escape::one_line;
+use crate::who::Who;
 use event::payload::ToolCallDelta;
 use event::{Event, Kind, Raw};
 use std::collections::HashMap;
@@ -27,8 +28,7 @@ pub(crate) enum State {
 /// One call.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    stream: Option<Box<str>>,
-    choice: u32,
+    pub who: Who,
     /// The provider's label on its deltas, until the merged call comes; then the position of the call.
     index: Option<i64>,
     pub id: String,
@@ -49,16 +49,26 @@ pub(crate) struct Call {
     pub is_answer: bool,
     /// Nothing more will be heard of it.
     pub closed: bool,
+    /// Somebody began to run it.
+    pub started: bool,
+    /// The stream that asked for it was cancelled.
+    pub cancelled: bool,
+    /// The input ended while it ran.
+    pub lost: bool,
     /// It was told of as a whole first. Where deltas are kept, the one that made it whole comes right behind.
     whole_first: bool,
     /// A `retract` of it was seen, by its id or by its index.
     retracted: bool,
+    /// It was taken back because its stream failed.
+    stream_failed: bool,
 }
 
 impl Call {
-    /// Whether it will not change any more.
+    /// Whether it will not change any more. A call that is taken back because its stream failed waits for the stream's end,
+    /// which gives the reason, and one that was running for its result.
     pub fn is_settled(&self) -> bool {
-        self.closed || self.is_over()
+        let waits = self.state == State::Withdrawn && (self.started || self.stream_failed && !self.cancelled);
+        self.closed || self.is_over() && !waits || self.cancelled && !self.started
     }
 
     /// Whether it ended, one way or another.
@@ -66,14 +76,19 @@ impl Call {
         matches!(self.state, State::Over(_) | State::Withdrawn)
     }
 
-    /// The name of its stream, as JSON.
-    pub fn stream(&self) -> Option<&str> {
-        self.stream.as_deref()
-    }
-
     /// What to show of its result or progress.
     pub fn told(&self) -> &str {
         if self.summary.is_empty() { &self.output } else { &self.summary }
+    }
+
+    /// What a card shows of it: of a command that failed, the last line it wrote, rather on its standard error.
+    pub fn gist(&self) -> &str {
+        match &self.state {
+            State::Over(status) if matches!(status.as_str(), "error" | "timeout" | "cancelled") => {
+                last_words(&self.output).unwrap_or_else(|| self.told())
+            }
+            _ => self.told(),
+        }
     }
 }
 
@@ -109,6 +124,17 @@ impl Calls {
             self.list[n].set_arguments(plain(call.at(&["function", "arguments"])));
         }
         first..self.list.len()
+    }
+
+    /// The event's stream was cancelled, and with it every call that it had asked for and that has no result.
+    pub fn cancel(&mut self, event: &Event<'_>) {
+        let open = |c: &&mut Call| c.who.shares_stream(event) && !c.closed && !matches!(c.state, State::Over(_));
+        self.list.iter_mut().filter(open).for_each(|c| c.cancelled = true);
+    }
+
+    /// The input has ended.
+    pub fn end(&mut self) {
+        self.list.iter_mut().filter(|c| c.state == State::Running).for_each(|c| c.lost = true);
     }
 
     /// Lets go of the first calls of the list.
@@ -217,6 +243,7 @@ impl Calls {
         match event.kind() {
             Kind::ToolUse => {
                 call.state = State::Running;
+                call.started = true;
                 if call.arguments.is_empty() {
                     call.set_arguments(text("input_summary"));
                 }
@@ -252,6 +279,7 @@ impl Calls {
         }
         if !call.is_over() {
             call.state = State::Withdrawn;
+            call.stream_failed = event.get_str("reason").as_deref() == Some("stream_failed");
         }
         Some(n)
     }
@@ -275,8 +303,7 @@ impl Calls {
 
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: Option<Raw<'_>>) -> usize {
         self.list.push(Call {
-            stream: event.stream().map(|s| s.text().into()),
-            choice: event.choice(),
+            who: Who::of(event),
             index: None,
             id: String::new(),
             name: plain(name),
@@ -290,8 +317,12 @@ impl Calls {
             cached: false,
             is_answer: false,
             closed: false,
+            started: false,
+            cancelled: false,
+            lost: false,
             whole_first: false,
             retracted: false,
+            stream_failed: false,
         });
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
@@ -315,8 +346,16 @@ impl Call {
     }
 
     fn here(&self, event: &Event<'_>) -> bool {
-        self.choice == event.choice() && self.stream.as_deref() == event.stream().map(Raw::text)
+        self.who.is(event)
     }
+}
+
+/// The last line of the standard error in a failed command's `output` (what happened, then `stderr:` and `stdout:`, each with
+/// what was written there), else of its standard output.
+fn last_words(output: &str) -> Option<&str> {
+    let (_, written) = output.split_once("\nstderr:\n").or_else(|| output.split_once("\nstdout:\n"))?;
+    let stderr = written.split_once("\nstdout:\n").map_or(written, |(stderr, _)| stderr);
+    stderr.lines().rfind(|line| !line.trim().is_empty())
 }
 
 /// An object as `key: value, …`, anything else as it is; on one line.

@@ -10,17 +10,15 @@ pub(crate) const DONE: &str = "✓";
 pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String) {
     let style = |colour: AnsiColor| colour.on_default();
     let (sign, style, mut text) = match &call.state {
+        State::Running if call.lost && !call.cancelled => ("–", style(AnsiColor::Yellow), "no result".to_owned()),
+        State::Over(status) if status == "cancelled" => cancelled(call),
+        State::Over(_) => over(call),
+        _ if call.cancelled => cancelled(call),
         State::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
         State::Called => ("○", style(AnsiColor::Cyan), "called".to_owned()),
         State::Refused(code) => ("✗", style(AnsiColor::Red), format!("refused: {code}")),
         State::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
         State::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
-        State::Over(status) => match status.as_str() {
-            "success" | "answered" => (DONE, style(AnsiColor::Green), String::new()),
-            "pending" => ("?", style(AnsiColor::Yellow), "waits for approval".to_owned()),
-            "cancelled" => ("–", style(AnsiColor::Yellow), status.clone()),
-            _ => ("✗", style(AnsiColor::Red), status.replace('_', " ")),
-        },
     };
     if let Some(code) = call.exit_code.filter(|code| *code != 0) {
         add(&mut text, &format!("exit {code}"));
@@ -35,6 +33,20 @@ pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String
         text.push_str("done");
     }
     (sign, style, text)
+}
+
+fn over(call: &Call) -> (&'static str, Style, String) {
+    let State::Over(status) = &call.state else { return (DONE, Style::new(), String::new()) };
+    match status.as_str() {
+        "success" | "answered" => (DONE, AnsiColor::Green.on_default(), String::new()),
+        "pending" => ("?", AnsiColor::Yellow.on_default(), "waits for approval".to_owned()),
+        _ => ("✗", AnsiColor::Red.on_default(), status.replace('_', " ")),
+    }
+}
+
+fn cancelled(call: &Call) -> (&'static str, Style, String) {
+    let text = if call.started { "cancelled" } else { "cancelled, not run" };
+    ("–", AnsiColor::Yellow.on_default(), text.to_owned())
 }
 
 fn add(text: &mut String, more: &str) {

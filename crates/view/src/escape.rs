@@ -4,24 +4,56 @@ use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
-/// Whether a terminal would act on `c` instead of showing it: C0 but the line feed and the tab, DEL, C1, and the bidirectional
-/// overrides and isolates, which reorder what stands around them.
+/// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and the tab, DEL, C1), or it
+/// shows nothing of its own, so that it could reorder the text around it (bidirectional controls), break its line, or carry
+/// words that only machines read (tag characters, the selectors of plane 14).
+///
+/// The invisible ones are Unicode's `Default_Ignorable_Code_Point` and the interlinear annotation controls, but for those
+/// that ordinary writing needs because they change how their neighbours look: U+200C and U+200D (joiners of Arabic, Indic
+/// scripts and emoji), the variation selectors of letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those of
+/// Mongolian, U+034F, and the two fillers of old Hangul syllables.
+#[inline]
 pub fn is_hidden(c: char) -> bool {
-    (c.is_control() && c != '\n' && c != '\t') || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    match u32::from(c) {
+        0x20..=0x7e | 0x09 | 0x0a => false,
+        0..=0xad => c.is_control() || c == '\u{ad}',
+        0xae..=0x61b => false,
+        code => is_invisible(code),
+    }
 }
 
-/// `text` with every hidden character written out: `\x1b`, `\x9b`, `\u202e`.
+fn is_invisible(code: u32) -> bool {
+    matches!(code,
+        0x61c | 0x17b4..=0x17b5 | 0x180e | 0x200b | 0x200e..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164
+        | 0xfe03..=0xfe0d | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
+        | 0x1_bca0..=0x1_bca3 | 0x1_d173..=0x1_d17a | 0xe_0000..=0xe_0fff)
+}
+
+/// `text` with every hidden character written out: `\x1b`, `\u202e`, `\u{e0041}`.
 pub fn safe(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
+    written_out(text, |c, out| match u32::from(c) {
+        code @ 0..=0xff => write!(out, "\\x{code:02x}"),
+        code @ 0x100..=0xffff => write!(out, "\\u{code:04x}"),
+        code => write!(out, "\\u{{{code:x}}}"),
+    })
+}
+
+/// JSON with every hidden character as a JSON escape: its value stays what it was. Hidden characters can only stand inside
+/// strings there.
+pub fn safe_json(json: &str) -> Cow<'_, str> {
+    written_out(json, |c, out| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}")))
+}
+
+fn written_out(text: &str, write: impl Fn(char, &mut String) -> std::fmt::Result) -> Cow<'_, str> {
+    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match u32::from(c) {
-            _ if !is_hidden(c) => out.push(c),
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        if is_hidden(c) {
             // Writing to a string cannot fail.
-            code @ 0..=0xff => write!(out, "\\x{code:02x}").unwrap_or_default(),
-            code => write!(out, "\\u{code:04x}").unwrap_or_default(),
+            let _ = write(c, &mut out);
+        } else {
+            out.push(c);
         }
     }
     Cow::Owned(out)
@@ -99,6 +131,26 @@ mod tests {
         assert_eq!(safe("a\u{1b}]52;c;x\u{7}\r\n\tb"), "a\\x1b]52;c;x\\x07\\x0d\n\tb");
         assert_eq!(safe("\u{9b}2J\u{7f}\u{202e}\u{2066}é"), "\\x9b2J\\x7f\\u202e\\u2066é");
         assert!(matches!(safe("plain äöü 中 🙂\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn what_shows_nothing_is_written_out_and_what_shapes_its_neighbours_stays() {
+        for (raw, shown) in [
+            ("\u{61c}\u{200e}\u{200f}", "\\u061c\\u200e\\u200f"),
+            ("\u{2028}\u{2029}\u{feff}\u{ad}", "\\u2028\\u2029\\ufeff\\xad"),
+            ("\u{e0001}\u{e0041}\u{e007f}\u{e0100}\u{e01ef}", "\\u{e0001}\\u{e0041}\\u{e007f}\\u{e0100}\\u{e01ef}"),
+            ("\u{200b}\u{2060}\u{2064}\u{206f}", "\\u200b\\u2060\\u2064\\u206f"),
+            ("\u{180e}\u{fff9}\u{fffb}\u{3164}\u{fe05}", "\\u180e\\ufff9\\ufffb\\u3164\\ufe05"),
+        ] {
+            assert_eq!(safe(raw), shown);
+        }
+        let ordinary = "👩\u{200d}👧 ❤\u{fe0f} ☎\u{fe0e} می\u{200c}خواهم क्\u{200d}ष ∩\u{fe00} a\u{301} \u{fffd}\u{a0}";
+        assert!(matches!(safe(ordinary), Cow::Borrowed(_)), "{}", safe(ordinary));
+    }
+
+    #[test]
+    fn json_keeps_its_value() {
+        assert_eq!(safe_json("{\"a\":\"\u{202e}é\u{e0041}\"}\n"), "{\"a\":\"\\u202eé\\udb40\\udc41\"}\n");
     }
 
     #[test]

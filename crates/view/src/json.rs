@@ -1,6 +1,7 @@
 //! The final answer as one JSON object on a line.
 
 use crate::calls::{self, Call, Calls, State};
+use crate::escape::safe_json;
 use event::{Event, Kind, Object, Raw, View};
 
 /// The names under which the events count tokens.
@@ -8,9 +9,18 @@ const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens",
 
 /// Gathers what the model answered: the text of its last turn, the calls of all turns since the user's last message, and the
 /// tokens that they took. One object for each stream (and choice) of the input, in the order in which they began.
+/// A stream of which there is nothing to report has no line.
 #[derive(Debug, Default)]
 pub struct Json {
     answers: Vec<Answer>,
+    for_terminal: bool,
+}
+
+impl Json {
+    /// A view whose output a terminal may show: hidden characters (see [`crate::is_hidden`]) are JSON escapes.
+    pub fn for_terminal() -> Self {
+        Json { for_terminal: true, ..Json::default() }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -90,6 +100,16 @@ impl Answer {
         self.spoke = false;
     }
 
+    /// Whether there is nothing to report.
+    fn is_empty(&self) -> bool {
+        self.text.is_empty()
+            && self.reasoning.is_empty()
+            && self.calls.list.is_empty()
+            && self.finish_reason.is_none()
+            && self.usage.iter().all(Option::is_none)
+            && self.error.is_none()
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         if let Some(stream) = &self.stream {
@@ -163,6 +183,11 @@ impl View for Json {
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        self.answers.iter().for_each(|a| a.write(out));
+        let from = out.len();
+        self.answers.iter().filter(|a| !a.is_empty()).for_each(|a| a.write(out));
+        if self.for_terminal {
+            let json = String::from_utf8_lossy(&out.split_off(from)).into_owned();
+            out.extend_from_slice(safe_json(&json).as_bytes());
+        }
     }
 }

@@ -13,8 +13,9 @@ mod json;
 mod plain;
 mod screen;
 mod story;
+mod who;
 
-pub use escape::{columns, is_hidden, safe};
+pub use escape::{columns, is_hidden, safe, safe_json};
 pub use json::Json;
 
 /// How a terminal is written to.
@@ -34,6 +35,6 @@ pub fn term(terminal: Terminal, no_time: bool) -> impl event::View {
 }
 
 /// A view for files and pipes: plain text, a line where a call starts and a line where it ends.
-pub fn text(no_time: bool) -> impl event::View {
-    story::Story::new(plain::Plain::new(no_time))
+pub fn text(colour: bool, no_time: bool) -> impl event::View {
+    story::Story::new(plain::Plain::new(colour, no_time))
 }

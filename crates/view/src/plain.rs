@@ -4,6 +4,8 @@ use crate::calls::{Calls, State};
 use crate::card;
 use crate::escape::{one_line, safe};
 use crate::story::{Page, Tone, Voice};
+use crate::who::Who;
+use anstyle::Style;
 
 /// How much of the arguments and of the output stands on a call's line, in columns.
 const BRIEF: usize = 200;
@@ -17,7 +19,9 @@ enum Block {
 /// Plain text.
 #[derive(Debug)]
 pub(crate) struct Plain {
+    colour: bool,
     no_time: bool,
+    now: Who,
     last: Option<Block>,
     /// Line feeds at the end of what was written; two before the first word, since nothing must be kept apart from it.
     feeds: usize,
@@ -26,8 +30,8 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    pub fn new(no_time: bool) -> Self {
-        Plain { no_time, last: None, feeds: 2, told: Vec::new() }
+    pub fn new(colour: bool, no_time: bool) -> Self {
+        Plain { colour, no_time, now: Who::default(), last: None, feeds: 2, told: Vec::new() }
     }
 
     /// Begins `block`, with a blank line before it where the page was at something else.
@@ -46,15 +50,36 @@ impl Plain {
         self.feeds = if kept.is_empty() { self.feeds + feeds } else { feeds };
     }
 
-    fn line(&mut self, out: &mut Vec<u8>, line: &str) {
+    /// Writes in `style`, where colours are wanted. A terminal may end a style at a line feed, so none stands inside one.
+    fn paint(&mut self, out: &mut Vec<u8>, style: Style, text: &str) {
+        if !self.colour || style.is_plain() {
+            return self.write(out, text);
+        }
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                self.write(out, "\n");
+            }
+            if !line.is_empty() {
+                out.extend_from_slice(style.render().to_string().as_bytes());
+                self.write(out, line);
+                out.extend_from_slice(style.render_reset().to_string().as_bytes());
+            }
+        }
+    }
+
+    fn line(&mut self, out: &mut Vec<u8>, style: Style, line: &str) {
         self.begin(out, Block::Lines);
-        self.write(out, line);
+        self.paint(out, style, line);
         self.write(out, "\n");
     }
 }
 
 impl Page for Plain {
     const LIVE: bool = false;
+
+    fn now(&mut self) -> &mut Who {
+        &mut self.now
+    }
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let new = self.last != Some(Block::Text(voice));
@@ -66,22 +91,23 @@ impl Page for Plain {
         let text = safe(text);
         if self.begin(out, Block::Text(voice)) {
             let sign = [(Voice::User, "> "), (Voice::Thinking, "thinking: ")];
-            sign.iter().filter(|s| s.0 == voice).for_each(|s| self.write(out, s.1));
+            sign.iter().filter(|s| s.0 == voice).for_each(|s| self.paint(out, voice.style(), s.1));
         }
         match voice {
-            Voice::User => self.write(out, &text.replace('\n', "\n> ")),
-            Voice::Thinking | Voice::Answer => self.write(out, &text),
+            Voice::User => self.paint(out, voice.style(), &text.replace('\n', "\n> ")),
+            _ => self.paint(out, voice.style(), &text),
         }
     }
 
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
         let text = one_line(text, 10 * BRIEF);
-        match tone {
-            Tone::Figures => {}
-            Tone::Quiet => self.line(out, &format!("[{text}]")),
-            Tone::Warning => self.line(out, &format!("warning: {text}")),
-            Tone::Error => self.line(out, &format!("error: {text}")),
-        }
+        let text = match tone {
+            Tone::Figures => return,
+            Tone::Heading | Tone::Quiet => format!("[{text}]"),
+            Tone::Warning => format!("warning: {text}"),
+            Tone::Error => format!("error: {text}"),
+        };
+        self.line(out, tone.style(), &text);
     }
 
     fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
@@ -91,19 +117,21 @@ impl Page for Plain {
         // Deltas that nobody has merged are told once no more will come.
         if self.told[at] == 0 && (call.state != State::Arriving || call.closed) {
             self.told[at] = 1;
-            self.line(out, format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
+            self.turn_to(out, &call.who);
+            self.line(out, Style::new(), format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
         }
         // A refused call has its result from whoever runs calls; where nobody does, the refusal is its end.
-        let refused = call.closed && matches!(call.state, State::Refused(_));
-        if self.told[at] == 1 && (call.is_over() || refused) {
+        let ended = call.closed && (matches!(call.state, State::Refused(_)) || call.cancelled || call.lost);
+        if self.told[at] == 1 && (call.is_over() || ended) {
             self.told[at] = 2;
-            let (sign, _, mut status) = card::status(call, self.no_time);
+            let (sign, style, mut status) = card::status(call, self.no_time);
             if sign == card::DONE && !status.starts_with("done") {
                 status.insert_str(0, "done, ");
             }
             let told = one_line(call.told(), BRIEF);
             let told = if told.is_empty() { told } else { format!(": {told}") };
-            self.line(out, &format!("<- {name} {}{told}", one_line(&status, BRIEF)));
+            self.turn_to(out, &call.who);
+            self.line(out, style, &format!("<- {name} {}{told}", one_line(&status, BRIEF)));
         }
     }
 

@@ -10,7 +10,8 @@ use crate::calls::{Call, Calls};
 use crate::card;
 use crate::escape::{columns, one_line, safe, width};
 use crate::story::{Page, Tone, Voice};
-use anstyle::{AnsiColor, Style};
+use crate::who::Who;
+use anstyle::Style;
 use std::io::Write;
 
 /// The widest card, in columns.
@@ -31,6 +32,7 @@ pub(crate) struct Screen {
     rows: usize,
     colour: bool,
     no_time: bool,
+    now: Who,
     last: Option<Block>,
     /// Line feeds at the end of what stays; two before the first word.
     feeds: usize,
@@ -51,6 +53,7 @@ impl Screen {
             rows: terminal.rows.max(4),
             colour: terminal.colour,
             no_time,
+            now: Who::default(),
             last: None,
             feeds: 2,
             column: 0,
@@ -174,7 +177,7 @@ impl Screen {
         let _ = write!(out, "\x1b[{}G", limit - columns(&status) + 1);
         let style = if sign == card::DONE { Style::new().dimmed() } else { style };
         self.paint(out, style, &status);
-        let told = one_line(call.told(), limit - 4);
+        let told = one_line(call.gist(), limit - 4);
         if told.is_empty() {
             return 1;
         }
@@ -185,6 +188,7 @@ impl Screen {
 
     /// Writes a card for good.
     fn keep(&mut self, out: &mut Vec<u8>, call: &Call) {
+        self.turn_to(out, &call.who);
         self.begin(out, Block::Cards);
         self.card(out, call);
         self.feeds = 0;
@@ -215,6 +219,10 @@ impl Screen {
 impl Page for Screen {
     const LIVE: bool = true;
 
+    fn now(&mut self) -> &mut Who {
+        &mut self.now
+    }
+
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let block = Block::Text(voice);
         // The empty lines that models like to begin with would only double the one between blocks.
@@ -223,11 +231,7 @@ impl Page for Screen {
             return;
         }
         let new = self.begin(out, block);
-        let style = match voice {
-            Voice::User => Style::new().bold(),
-            Voice::Thinking => Style::new().dimmed(),
-            Voice::Answer => Style::new(),
-        };
+        let style = voice.style();
         if self.colour {
             let _ = write!(out, "{style}");
         }
@@ -244,17 +248,17 @@ impl Page for Screen {
 
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str) {
         self.begin(out, Block::Notes);
-        let (sign, style) = match tone {
-            Tone::Figures | Tone::Quiet => ("·", Style::new().dimmed()),
-            Tone::Warning => ("!", AnsiColor::Yellow.on_default()),
-            Tone::Error => ("✗", AnsiColor::Red.on_default()),
+        let style = tone.style();
+        let text = match tone {
+            Tone::Heading => format!("[{text}]"),
+            Tone::Figures | Tone::Quiet => format!("· {text}"),
+            Tone::Warning => format!("! {text}"),
+            Tone::Error => format!("✗ {text}"),
         };
         if self.colour {
             let _ = write!(out, "{style}");
         }
-        self.wrap(out, sign);
-        self.wrap(out, " ");
-        self.wrap(out, &one_line(text, 20 * WIDEST));
+        self.wrap(out, &one_line(&text, 20 * WIDEST));
         if self.colour {
             let _ = write!(out, "{style:#}");
         }

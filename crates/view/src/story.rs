@@ -1,6 +1,8 @@
 //! What happens in a conversation, told on a page: the same for a terminal and for plain text.
 
 use crate::calls::{self, Call, Calls, State};
+use crate::who::Who;
+use anstyle::{AnsiColor, Style};
 use event::{Event, Kind, Raw, View};
 
 /// Whose words a text is.
@@ -9,11 +11,25 @@ pub(crate) enum Voice {
     User,
     Thinking,
     Answer,
+    /// A tool's output that is the answer.
+    Output,
+}
+
+impl Voice {
+    pub fn style(self) -> Style {
+        match self {
+            Voice::User => Style::new().bold(),
+            Voice::Thinking => Style::new().dimmed(),
+            Voice::Answer | Voice::Output => Style::new(),
+        }
+    }
 }
 
 /// What a line of ours is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
+    /// Whose events follow.
+    Heading,
     /// Figures that change from run to run.
     Figures,
     Quiet,
@@ -21,11 +37,32 @@ pub(crate) enum Tone {
     Error,
 }
 
+impl Tone {
+    pub fn style(self) -> Style {
+        match self {
+            Tone::Heading => Style::new().bold(),
+            Tone::Figures | Tone::Quiet => Style::new().dimmed(),
+            Tone::Warning => AnsiColor::Yellow.on_default(),
+            Tone::Error => AnsiColor::Red.on_default(),
+        }
+    }
+}
+
 /// What a story is told on. `out` takes what is to be shown now.
 pub(crate) trait Page {
     /// Whether a result is told at once. Where it is not, it is told when the model's turn is over: then the same turn gives the
     /// same page, however fast its tools were.
     const LIVE: bool;
+    /// Whose events are on the page now.
+    fn now(&mut self) -> &mut Who;
+    /// What follows is of this stream and choice: a heading says so, where that is news.
+    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who) {
+        if self.now() != who {
+            self.now().clone_from(who);
+            self.pause();
+            self.note(out, Tone::Heading, &who.heading());
+        }
+    }
     /// A piece of running text.
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
     /// A line of ours.
@@ -48,11 +85,11 @@ pub(crate) struct Story<P> {
     page: P,
     calls: Calls,
     /// The streams and choices whose turn is going on: it has said something that its message would only repeat.
-    turns: Vec<(Option<Box<str>>, u32)>,
-    /// Whose text was last on the page.
-    now: (Option<Box<str>>, u32),
+    turns: Vec<Who>,
+    /// Whether events without a `stream` are a stream among others, and not only remarks of the commands.
+    has_unnamed: bool,
     /// What a checker found, until the text that it would interrupt is over.
-    decision: Option<String>,
+    decision: Option<(Who, String)>,
     /// Tokens of all turns, by the provider's count.
     read: i64,
     written: i64,
@@ -60,33 +97,45 @@ pub(crate) struct Story<P> {
 
 impl<P: Page> Story<P> {
     pub fn new(page: P) -> Self {
-        Story { page, calls: Calls::default(), turns: Vec::new(), now: (None, 0), decision: None, read: 0, written: 0 }
+        Story {
+            page,
+            calls: Calls::default(),
+            turns: Vec::new(),
+            has_unnamed: false,
+            decision: None,
+            read: 0,
+            written: 0,
+        }
+    }
+
+    fn turn_to(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if !self.page.now().is(event) {
+            self.page.turn_to(out, &Who::of(event));
+        }
     }
 
     fn speak(&mut self, event: &Event<'_>, out: &mut Vec<u8>, voice: Voice, text: &str) {
-        let who = (event.stream().map(Raw::text), event.choice());
-        if (self.now.0.as_deref(), self.now.1) != who && !text.is_empty() {
-            self.now = (who.0.map(Into::into), who.1);
-            self.page.pause();
-            let stream = event.stream().and_then(Raw::str);
-            let mut name = stream.map_or_else(|| "the unnamed stream".to_owned(), |s| s.into_owned());
-            if who.1 != 0 {
-                name.push_str(&format!(", choice {}", who.1));
-            }
-            self.page.note(out, Tone::Quiet, &name);
+        if !text.is_empty() {
+            self.turn_to(event, out);
+            self.page.text(out, voice, text);
         }
-        self.page.text(out, voice, text);
+    }
+
+    fn note(&mut self, event: &Event<'_>, out: &mut Vec<u8>, tone: Tone, text: &str) {
+        if self.has_unnamed || event.stream().is_some() {
+            self.turn_to(event, out);
+        }
+        self.page.note(out, tone, text);
     }
 
     /// Whether the model's turn of this event's stream and choice is going on.
     fn is_turn(&self, event: &Event<'_>) -> bool {
-        let who = (event.stream().map(Raw::text), event.choice());
-        self.turns.iter().any(|(s, c)| (s.as_deref(), *c) == who)
+        self.turns.iter().any(|who| who.is(event))
     }
 
     fn begin_turn(&mut self, event: &Event<'_>) {
         if !self.is_turn(event) {
-            self.turns.push((event.stream().map(|s| s.text().into()), event.choice()));
+            self.turns.push(Who::of(event));
         }
     }
 
@@ -123,7 +172,8 @@ impl<P: Page> Story<P> {
         if event.kind() == Kind::Retract && matches!(call.state, State::Over(_)) {
             // It had run before it was taken back: its card stands, and this is news.
             let reason = event.get_str("reason").unwrap_or_default();
-            self.page.note(out, Tone::Warning, &format!("{} was taken back ({reason})", call.name));
+            let text = format!("{} was taken back ({reason})", call.name);
+            self.note(event, out, Tone::Warning, &text);
         } else if P::LIVE || !call.is_over() || !self.is_turn(event) {
             self.tell_call(event, out, n);
         }
@@ -134,16 +184,15 @@ impl<P: Page> Story<P> {
         let call = &mut self.calls.list[n];
         if call.is_over() && std::mem::take(&mut call.is_answer) {
             let output = call.output.clone();
-            self.speak(event, out, Voice::Answer, &output);
+            self.speak(event, out, Voice::Output, &output);
         }
     }
 
     /// The model's turn is over, of this event's choice or of the whole stream: what was held back of its calls is told.
     fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
-        let (stream, choice) = (event.stream().map(Raw::text), event.choice());
-        self.turns.retain(|(s, c)| s.as_deref() != stream || (*c != choice && !all));
+        self.turns.retain(|who| !(who.is(event) || all && who.shares_stream(event)));
         for n in 0..self.calls.list.len() {
-            if !P::LIVE && self.calls.list[n].is_over() && self.calls.list[n].stream() == stream {
+            if !P::LIVE && self.calls.list[n].is_over() && self.calls.list[n].who.shares_stream(event) {
                 self.tell_call(event, out, n);
             }
         }
@@ -162,8 +211,7 @@ impl<P: Page> Story<P> {
 
     fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.end_turn(event, out, true);
-        let stream = event.stream().map(Raw::text);
-        self.close(out, |call| call.stream() == stream);
+        self.close(out, |call| call.who.shares_stream(event));
         let told = self.calls.list.iter().take_while(|c| c.is_over()).count();
         self.calls.forget(told);
         self.page.forget(told);
@@ -171,16 +219,19 @@ impl<P: Page> Story<P> {
     }
 
     fn tell_decision(&mut self, out: &mut Vec<u8>) {
-        if let Some(decision) = self.decision.take() {
+        if let Some((who, decision)) = self.decision.take() {
+            self.page.turn_to(out, &who);
             self.page.note(out, Tone::Quiet, &decision);
         }
     }
 
     fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let text = |key: &str| event.get_str(key).unwrap_or_default();
-        if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::Decision) {
+        if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking) {
             self.tell_decision(out);
         }
+        self.has_unnamed |=
+            event.stream().is_none() && matches!(event.kind(), Kind::StreamStart | Kind::ContentDelta | Kind::Thinking);
         match event.kind() {
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.begin_turn(event);
@@ -195,6 +246,9 @@ impl<P: Page> Story<P> {
             Kind::Message => self.message(event, out),
             Kind::StreamStart => self.stream_start(event, out),
             Kind::StreamEnd => {
+                if text("finish_reason") == "cancelled" {
+                    self.calls.cancel(event);
+                }
                 self.end_turn(event, out, true);
                 let why = match text("finish_reason").as_ref() {
                     "length" => "the answer was cut at the token limit",
@@ -203,20 +257,21 @@ impl<P: Page> Story<P> {
                     "cut" => "the connection ended before the answer did",
                     _ => return,
                 };
-                self.page.note(out, Tone::Warning, why);
+                self.note(event, out, Tone::Warning, why);
             }
             Kind::Warning | Kind::Error => {
                 let tone = if event.kind() == Kind::Error { Tone::Error } else { Tone::Warning };
                 let note = format!("{}: {} ({})", text("source"), text("message"), text("code"));
-                self.page.note(out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
+                self.note(event, out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
             }
             Kind::Decision => {
                 let answer = event.get("tool_call").and_then(Raw::bool) == Some(true);
                 let answer = if answer { "a tool call" } else { "no tool call" };
-                self.decision = Some(format!("{answer} ({}: {})", text("checker"), text("reason")));
+                let text = format!("{answer} ({}: {})", text("checker"), text("reason"));
+                self.decision = Some((Who::of(event), text));
             }
             Kind::ServerItem => {
-                self.page.note(out, Tone::Quiet, &format!("{} (run by the provider)", text("kind")));
+                self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", text("kind")));
             }
             Kind::SessionStats => {
                 let tokens = |key: &str| event.get(key).and_then(Raw::i64).unwrap_or(0);
@@ -236,6 +291,7 @@ impl<P: Page> View for Story<P> {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.tell_decision(out);
+        self.calls.end();
         self.close(out, |_| true);
         if (self.read, self.written) != (0, 0) {
             self.page.note(out, Tone::Figures, &format!("{} tokens read, {} written", self.read, self.written));

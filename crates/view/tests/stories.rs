@@ -53,7 +53,7 @@ const TURN: &str = r#"
 
 #[test]
 fn text_has_a_line_for_the_start_and_the_end_of_a_call() {
-    let text = pieces(&mut view::text(false), &lines(TURN)).concat();
+    let text = pieces(&mut view::text(false, false), &lines(TURN)).concat();
     let expected = r#"> Which hut?
 
 thinking: Two look-ups.
@@ -74,8 +74,8 @@ Let me see.
     let (huts, weather) = (early.remove(11), early.remove(9));
     early.insert(7, huts);
     early.insert(10, weather);
-    assert_eq!(pieces(&mut view::text(false), &early).concat(), expected);
-    let text = pieces(&mut view::text(true), &lines(TURN)).concat();
+    assert_eq!(pieces(&mut view::text(false, false), &early).concat(), expected);
+    let text = pieces(&mut view::text(false, true), &lines(TURN)).concat();
     assert!(text.contains("<- huts done: Lake hut 12 beds\n") && !text.contains("12 ms"), "{text}");
 }
 
@@ -118,7 +118,7 @@ fn a_log_of_messages_alone_is_shown_too() {
         "#,
     );
     let expected = "> Hi[image_url]\n\nthinking: hm\n\n-> f {\"a\":1}\n<- f done: 2\n\nIt is 2.\n";
-    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
     let json = pieces(&mut view::Json::default(), &log).concat();
     let call = r#"{"tool_id":"x","tool_name":"f","arguments":{"a":1},"status":"answered","output":"2"}"#;
     assert_eq!(json, format!("{{\"text\":\"It is 2.\",\"calls\":[{call}]}}\n"));
@@ -175,7 +175,7 @@ error: llm-stream: the peer left (disconnected)
 -> f {"x":1}
 <- g refused: incomplete: cut at the token limit
 "#;
-    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_result_that_comes_after_its_turn_finds_its_call() {
         "#,
     );
     let expected = "-> f {}\n\nSo\n\n[no tool call (full: none)]\n<- f done: 1\n\n-> g {}\n";
-    assert_eq!(pieces(&mut view::text(false), &log).concat(), expected);
+    assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
     let mut screen = Emulator::new(40, 20);
     pieces(&mut view::term(on(40, 20, false), false), &log).iter().for_each(|p| screen.write(p));
     let text = screen.text();
@@ -305,7 +305,7 @@ proptest! {
         colour: bool,
         no_time: bool,
     ) {
-        let text = pieces(&mut view::text(no_time), &log).concat();
+        let text = pieces(&mut view::text(false, no_time), &log).concat();
         prop_assert!(!text.contains(is_hidden), "{text:?}");
         let json = pieces(&mut view::Json::default(), &log).concat();
         prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'), "{json:?}");
