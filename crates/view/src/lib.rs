@@ -1,6 +1,6 @@
 //! Events for people: text as it streams, a card for each call, or the final answer as JSON.
 //!
-//! What it is: three [`event::View`]s, [`term`] for a terminal, [`text`] for files and pipes, and [`Json`]. The first two tell
+//! What it is: three [`event::View`]s, [`Term`] for a terminal, [`text`] for files and pipes, and [`Json`]. The first two tell
 //! the same story ([`story`]) on two kinds of page. What it is not: it knows no terminal and no clock; it is told how wide the
 //! page is, and times are those of the events.
 //!
@@ -8,11 +8,16 @@
 
 mod calls;
 mod card;
+mod draft;
 mod escape;
 mod json;
+mod markdown;
+mod pen;
 mod plain;
+mod render;
 mod screen;
 mod story;
+mod table;
 mod who;
 
 pub use escape::{columns, is_hidden, safe, safe_json};
@@ -29,9 +34,30 @@ pub struct Terminal {
     pub colour: bool,
 }
 
-/// A view for a terminal: cards are updated in place. With `no_time` it shows no durations.
-pub fn term(terminal: Terminal, no_time: bool) -> impl event::View {
-    story::Story::new(screen::Screen::new(terminal, no_time))
+/// A view for a terminal: text is drawn as Markdown, and cards are updated in place.
+#[derive(Debug)]
+pub struct Term(story::Story<screen::Screen>);
+
+impl Term {
+    /// A view for `terminal`. With `no_time` it shows no durations.
+    pub fn new(terminal: Terminal, no_time: bool) -> Self {
+        Term(story::Story::new(screen::Screen::new(terminal, no_time)))
+    }
+
+    /// The terminal has another size from now on.
+    pub fn resize(&mut self, columns: usize, rows: usize) {
+        self.0.page().resize(columns, rows);
+    }
+}
+
+impl event::View for Term {
+    fn push(&mut self, event: &event::Event<'_>, out: &mut Vec<u8>) {
+        self.0.push(event, out);
+    }
+
+    fn finish(&mut self, out: &mut Vec<u8>) {
+        self.0.finish(out);
+    }
 }
 
 /// A view for files and pipes: plain text, a line where a call starts and a line where it ends.

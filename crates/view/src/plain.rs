@@ -77,8 +77,16 @@ impl Plain {
 impl Page for Plain {
     const LIVE: bool = false;
 
-    fn now(&mut self) -> &mut Who {
-        &mut self.now
+    fn now(&self) -> &Who {
+        &self.now
+    }
+
+    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who) {
+        if self.now != *who {
+            self.now.clone_from(who);
+            self.pause();
+            self.note(out, Tone::Heading, &who.heading());
+        }
     }
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
@@ -138,6 +146,8 @@ impl Page for Plain {
     fn pause(&mut self) {
         self.last = None;
     }
+
+    fn end_text(&mut self, _: &mut Vec<u8>) {}
 
     fn done(&mut self, _: &mut Vec<u8>, _: &Calls) {}
 

@@ -54,15 +54,9 @@ pub(crate) trait Page {
     /// same page, however fast its tools were.
     const LIVE: bool;
     /// Whose events are on the page now.
-    fn now(&mut self) -> &mut Who;
+    fn now(&self) -> &Who;
     /// What follows is of this stream and choice: a heading says so, where that is news.
-    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who) {
-        if self.now() != who {
-            self.now().clone_from(who);
-            self.pause();
-            self.note(out, Tone::Heading, &who.heading());
-        }
-    }
+    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
     /// A piece of running text.
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
     /// A line of ours.
@@ -71,6 +65,8 @@ pub(crate) trait Page {
     fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize);
     /// What comes next does not belong to the text so far.
     fn pause(&mut self);
+    /// No more text belongs to what was last on the page.
+    fn end_text(&mut self, out: &mut Vec<u8>);
     /// The event has been told.
     fn done(&mut self, out: &mut Vec<u8>, calls: &Calls);
     /// The first calls of the list, all settled and told of, leave it.
@@ -106,6 +102,10 @@ impl<P: Page> Story<P> {
             read: 0,
             written: 0,
         }
+    }
+
+    pub fn page(&mut self) -> &mut P {
+        &mut self.page
     }
 
     fn turn_to(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
@@ -190,6 +190,9 @@ impl<P: Page> Story<P> {
 
     /// The model's turn is over, of this event's choice or of the whole stream: what was held back of its calls is told.
     fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
+        if self.page.now().shares_stream(event) {
+            self.page.end_text(out);
+        }
         self.turns.retain(|who| !(who.is(event) || all && who.shares_stream(event)));
         for n in 0..self.calls.list.len() {
             if !P::LIVE && self.calls.list[n].is_over() && self.calls.list[n].who.shares_stream(event) {

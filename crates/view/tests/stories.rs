@@ -7,7 +7,7 @@ mod emulator;
 use emulator::Emulator;
 use event::{Scanner, View};
 use proptest::prelude::*;
-use toolpipe_view::{self as view, Terminal, is_hidden};
+use toolpipe_view::{self as view, Term, Terminal, is_hidden};
 
 /// What a view makes of `lines`: one piece an event, and one for the end.
 fn pieces(view: &mut dyn View, lines: &[String]) -> Vec<String> {
@@ -83,7 +83,7 @@ Let me see.
 fn cards_change_in_place_and_text_goes_on_above_them() {
     let mut screen = Emulator::new(60, 24);
     let mut seen = Vec::new();
-    for piece in pieces(&mut view::term(on(60, 24, true), false), &lines(TURN)) {
+    for piece in pieces(&mut Term::new(on(60, 24, true), false), &lines(TURN)) {
         screen.write(&piece);
         seen.push(screen.text());
     }
@@ -196,7 +196,7 @@ fn a_result_that_comes_after_its_turn_finds_its_call() {
     let expected = "-> f {}\n\nSo\n\n[no tool call (full: none)]\n<- f done: 1\n\n-> g {}\n";
     assert_eq!(pieces(&mut view::text(false, false), &log).concat(), expected);
     let mut screen = Emulator::new(40, 20);
-    pieces(&mut view::term(on(40, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    pieces(&mut Term::new(on(40, 20, false), false), &log).iter().for_each(|p| screen.write(p));
     let text = screen.text();
     let names: Vec<_> = text.lines().filter_map(|l| l.get(..7)).collect();
     assert_eq!(names, ["  ○ f", "· no t", "  ✓ f", "  ○ g"]);
@@ -212,7 +212,7 @@ fn words_move_down_whole_and_wide_characters_do_not_break_a_card() {
         "#,
     );
     let mut screen = Emulator::new(24, 20);
-    pieces(&mut view::term(on(24, 20, false), false), &log).iter().for_each(|p| screen.write(p));
+    pieces(&mut Term::new(on(24, 20, false), false), &log).iter().for_each(|p| screen.write(p));
     let expected = "The quick brown foxes
 jump. 天気はどうですか
 天気はどうですか
@@ -228,7 +228,7 @@ fn more_cards_than_rows_are_counted() {
         .map(|n| format!(r#"{{"type":"tool_call","index":{n},"tool_id":"{n}","tool_name":"f{n}","arguments":{{}}}}"#))
         .collect();
     let mut screen = Emulator::new(40, 10);
-    let pieces = pieces(&mut view::term(on(40, 10, false), false), &log);
+    let pieces = pieces(&mut Term::new(on(40, 10, false), false), &log);
     pieces[..50].iter().for_each(|p| screen.write(p));
     assert!(screen.text().starts_with("  ○ f0"), "{}", screen.text());
     assert!(screen.text().ends_with("… and 43 more calls"), "{}", screen.text());
@@ -310,8 +310,8 @@ proptest! {
         let json = pieces(&mut view::Json::default(), &log).concat();
         prop_assert!(!json.chars().any(|c| c.is_control() && c != '\n'), "{json:?}");
         // The emulator stops at any sequence that is not one of ours, and at anything in the last column.
-        let mut screen = Emulator::new(columns.max(24), rows.max(4));
-        for piece in pieces(&mut view::term(on(columns, rows, colour), no_time), &log) {
+        let mut screen = Emulator::new(columns.max(8), rows.max(4));
+        for piece in pieces(&mut Term::new(on(columns, rows, colour), no_time), &log) {
             screen.write(&piece);
         }
         prop_assert!(colour || screen.colours == 0);

@@ -2,13 +2,17 @@
 
 use unicode_width::UnicodeWidthChar;
 
+/// One cell, and its style as the numbers of the sequences that set it.
+type Cell = (char, String);
+
 /// All rows ever written, of which the last are on the screen.
 pub struct Emulator {
     columns: usize,
     rows: usize,
-    lines: Vec<Vec<char>>,
+    lines: Vec<Vec<Cell>>,
     row: usize,
     column: usize,
+    style: String,
     /// How often the cursor was sent above the screen.
     pub lost: usize,
     /// How often colour was set.
@@ -17,7 +21,8 @@ pub struct Emulator {
 
 impl Emulator {
     pub fn new(columns: usize, rows: usize) -> Self {
-        Emulator { columns, rows, lines: vec![Vec::new()], row: 0, column: 0, lost: 0, colours: 0 }
+        let style = String::new();
+        Emulator { columns, rows, lines: vec![Vec::new()], row: 0, column: 0, style, lost: 0, colours: 0 }
     }
 
     pub fn write(&mut self, text: &str) {
@@ -52,14 +57,22 @@ impl Emulator {
     }
 
     fn sequence(&mut self, end: char, number: &str) {
-        let n: usize = number.parse().unwrap_or(0);
+        let n: usize = number.parse().unwrap_or(1);
         match end {
-            'm' => self.colours += 1,
+            'm' => {
+                self.colours += 1;
+                match number {
+                    "0" => self.style.clear(),
+                    _ if self.style.is_empty() => self.style.push_str(number),
+                    _ => self.style.extend([";", number]),
+                }
+            }
             'A' => {
                 let top = self.lines.len().saturating_sub(self.rows);
                 self.lost += usize::from(self.row < top + n);
                 self.row = self.row.saturating_sub(n);
             }
+            'D' => self.column -= n,
             'G' => self.column = n - 1,
             'K' => self.lines[self.row].truncate(self.column),
             'J' => {
@@ -78,15 +91,36 @@ impl Emulator {
             return;
         }
         assert!(self.column + width < self.columns, "{c:?} in the last column");
-        line.resize(line.len().max(self.column + width), ' ');
-        line[self.column] = c;
-        line[self.column + 1..self.column + width].fill('\0');
+        line.resize(line.len().max(self.column + width), (' ', String::new()));
+        line[self.column] = (c, self.style.clone());
+        line[self.column + 1..self.column + width].fill(('\0', self.style.clone()));
         self.column += width;
     }
 
     /// What stands there, without white space at the ends of lines and of the whole.
+    #[allow(dead_code, reason = "not every test needs it")]
     pub fn text(&self) -> String {
-        let line = |l: &Vec<char>| l.iter().filter(|c| **c != '\0').collect::<String>().trim_end().to_owned();
+        let line =
+            |l: &Vec<Cell>| l.iter().map(|c| c.0).filter(|c| *c != '\0').collect::<String>().trim_end().to_owned();
         self.lines.iter().map(line).collect::<Vec<_>>().join("\n").trim_end().to_owned()
+    }
+
+    /// The same with `{1}` where bold begins, `{}` where no style holds any more, and so on.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn marked(&self) -> String {
+        let mut out = String::new();
+        for line in &self.lines {
+            let mut style = "";
+            for (c, s) in line.iter().filter(|c| c.0 != '\0') {
+                if s != style {
+                    out.extend(["{", s, "}"]);
+                    style = s;
+                }
+                out.push(*c);
+            }
+            out.truncate(out.trim_end_matches(' ').len());
+            out.push_str(if style.is_empty() { "\n" } else { "{}\n" });
+        }
+        out.trim_end().to_owned()
     }
 }

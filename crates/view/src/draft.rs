@@ -1,0 +1,374 @@
+//! Text with Markdown as it streams: what is unfinished is shown as it came, and drawn again as what it is when its block ends.
+//!
+//! A block is drawn again only while its beginning is on the screen. Before it would leave it, what is known of it is drawn, up
+//! to a word behind which it can be cut; where that cannot be, it stays as it came. Code between fences is drawn line by line.
+
+use crate::markdown::{Blocks, Fence, lead};
+use crate::pen::{Mark, Pen};
+use crate::render::{INDENT, Renderer, code_label, code_style};
+use anstyle::Style;
+
+/// How much is parsed at once, in bytes. A block that is longer stays as it came.
+const WINDOW: usize = 16 * 1024;
+
+/// A carriage return, written out.
+const RETURN: &str = "\\x0d";
+
+/// What is unfinished of a text.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    source: String,
+    /// A carriage return follows it, with which the text so far ended.
+    has_return: bool,
+    /// Where `source` begins on the page, and how much of it is there, in bytes.
+    start: Mark,
+    drawn: usize,
+    /// How much of it was parsed when nothing was finished.
+    parsed: usize,
+    /// What it is parsed behind, if it goes on a block whose beginning is drawn; see [`lead`].
+    lead: String,
+    /// The code that the text is in, and whether the line at hand has begun before `source`.
+    fence: Option<Fence>,
+    in_line: bool,
+    base: Style,
+    is_open: bool,
+}
+
+impl Draft {
+    /// Forgets what the text was in: another one follows.
+    pub fn reset(&mut self, base: Style) {
+        *self = Draft { base, ..Draft::default() };
+    }
+
+    /// Shows the next piece of the text.
+    pub fn push(&mut self, pen: &mut Pen, text: &str) {
+        if self.drawn == 0 {
+            self.start = pen.mark();
+        }
+        self.is_open = true;
+        self.add(text);
+        while if self.fence.is_some() { self.code(pen) } else { self.blocks(pen, false) } {}
+        self.rest(pen);
+    }
+
+    /// Takes `text` with line feeds alone at the ends of its lines. Any other carriage return is written out, so that all lines
+    /// are the parser's lines too.
+    fn add(&mut self, text: &str) {
+        if !self.has_return && !text.contains('\r') {
+            return self.source.push_str(text);
+        }
+        for c in text.chars() {
+            if std::mem::take(&mut self.has_return) && c != '\n' {
+                self.source.push_str(RETURN);
+            }
+            if c == '\r' {
+                self.has_return = true;
+            } else {
+                self.source.push(c);
+            }
+        }
+    }
+
+    /// Draws all of it: nothing more belongs to its last block. Code between fences may go on.
+    pub fn finish(&mut self, pen: &mut Pen) {
+        if !std::mem::take(&mut self.is_open) {
+            return;
+        }
+        if std::mem::take(&mut self.has_return) {
+            self.source.push_str(RETURN);
+            self.code(pen);
+        }
+        if let Some(fence) = &self.fence {
+            if !self.in_line && fence.is_closed_by(&self.source) {
+                self.close_code(pen, self.source.len());
+            }
+            self.source.clear();
+            (self.drawn, self.in_line) = (0, false);
+        } else {
+            while self.blocks(pen, true) {}
+            self.source.clear();
+            (self.drawn, self.parsed) = (0, 0);
+            self.lead.clear();
+        }
+        pen.prefix.clear();
+        pen.end_row();
+    }
+
+    /// Makes sure that the unfinished block stays in reach when `rows` are laid below it, or can be left as it is.
+    pub fn make_room(&mut self, pen: &mut Pen, rows: usize) {
+        if self.drawn == 0 || pen.reaches(&self.start, rows) {
+            return;
+        }
+        if self.advance(pen) {
+            self.rest(pen);
+        }
+        if !pen.reaches(&self.start, rows) {
+            self.keep(pen);
+        }
+    }
+
+    /// Leaves what is shown of the unfinished block as it is.
+    pub fn keep(&mut self, pen: &Pen) {
+        self.in_line |= self.fence.is_some() && self.drawn > 0;
+        self.go_on(0, pen);
+        self.take(self.drawn, pen);
+    }
+
+    /// The block that begins at `start` in the source goes on behind what is drawn.
+    fn go_on(&mut self, start: usize, pen: &Pen) {
+        if self.fence.is_some() || pen.is_at_start() {
+            self.lead.clear();
+        } else if self.lead.is_empty() || start > 0 {
+            self.lead = lead(&self.source[start..]);
+        }
+    }
+
+    /// `bytes` of the source are on the page for good.
+    fn take(&mut self, bytes: usize, pen: &Pen) {
+        self.source.drain(..bytes);
+        (self.drawn, self.parsed) = (0, 0);
+        self.start = pen.mark();
+    }
+
+    /// Draws the blocks that are finished, `whole`: all. Gives whether there may be more.
+    fn blocks(&mut self, pen: &mut Pen, whole: bool) -> bool {
+        if self.lead.is_empty() && self.drawn == 0 {
+            self.empty_lines(pen);
+        }
+        let lines = if whole { self.source.len() } else { self.source.rfind('\n').map_or(0, |at| at + 1) };
+        if lines == 0 || lines == self.parsed && !whole {
+            return false;
+        }
+        let window = if lines <= WINDOW { lines } else { boundary(&self.source, WINDOW) };
+        let text = &self.source[..window];
+        let blocks = Blocks::parse(text, &self.lead);
+        let finished = match blocks.units.len() {
+            all if whole && window == lines => all,
+            all if window < lines => all.saturating_sub(1),
+            _ => blocks.finished(text),
+        };
+        let fence = blocks.fence(text, finished).filter(|_| text.ends_with('\n'));
+        if finished == 0 && fence.is_none() {
+            self.parsed = lines;
+            if text.trim().is_empty() {
+                return false;
+            }
+            if whole || window < lines {
+                pen.put(&self.source[self.drawn.min(window)..window], self.base);
+                self.go_on(0, pen);
+                self.take(window.max(self.drawn), pen);
+                return true;
+            }
+            return false;
+        }
+        let end = self.draw(pen, &blocks, finished, window);
+        if finished > 0 {
+            self.lead.clear();
+        }
+        let Some(line) = fence.filter(|line| *line >= end) else {
+            self.take(end, pen);
+            return true;
+        };
+        if self.source[end..line].contains('\n') {
+            pen.blank_row();
+        }
+        let opening = self.source[line..].lines().next().unwrap_or_default().trim_end().to_owned();
+        self.take(line + self.source[line..].find('\n').map_or(0, |at| at + 1), pen);
+        if let Some((fence, info)) = Fence::open(&opening) {
+            self.open_code(pen, fence, &opening, info);
+        }
+        true
+    }
+
+    /// Drops empty lines at the beginning, all but one.
+    fn empty_lines(&mut self, pen: &mut Pen) {
+        let mut end = 0;
+        while let Some(line) = self.source[end..].split_inclusive('\n').next()
+            && line.ends_with('\n')
+            && line.trim().is_empty()
+        {
+            end += line.len();
+            if pen.is_at_start() && pen.feeds < 2 {
+                pen.feed();
+            }
+        }
+        if end > 0 {
+            self.take(end, pen);
+        }
+    }
+
+    /// Draws the first units in place of what is shown of them. Gives where the line ends that they end with.
+    fn draw(&mut self, pen: &mut Pen, blocks: &Blocks, count: usize, window: usize) -> usize {
+        let text = &self.source[..window];
+        let (mut first, mut at) = (0, 0);
+        if self.drawn > 0 {
+            let plain = blocks.units.first().filter(|u| count > 0 && u.bytes.end >= self.drawn);
+            let plain = plain.filter(|u| blocks.is_plain(u, text) || !pen.reaches(&self.start, 0));
+            if let Some(unit) = plain {
+                // It looks as it should, but for what has not been shown of it.
+                pen.put(text[self.drawn..unit.bytes.end].trim_end_matches('\n'), self.base);
+                pen.end_row();
+                pen.prefix.clear();
+                (first, at) = (1, unit.bytes.end);
+            } else if pen.reaches(&self.start, 0) {
+                pen.return_to(&self.start);
+            } else {
+                pen.end_row();
+            }
+        }
+        let lead = if first == 0 { &*self.lead } else { "" };
+        let mut renderer = Renderer::new(pen, text, blocks, at, self.base, lead);
+        for (n, unit) in blocks.units[..count].iter().enumerate().skip(first) {
+            renderer.draw(&blocks.items[unit.items.clone()]);
+            if n == 0 {
+                renderer.leave_containers();
+            }
+        }
+        // Empty lines that the last unit may end with stay, so that what follows is kept apart from it.
+        let end = blocks.units[..count].last().map_or(0, |unit| text[..unit.bytes.end].trim_end().len());
+        if end == 0 { 0 } else { text[end..].find('\n').map_or(window, |at| end + at + 1) }
+    }
+
+    /// Draws what is known of the unfinished block, up to a place at which it can be cut. Gives whether there is one.
+    fn advance(&mut self, pen: &mut Pen) -> bool {
+        if self.fence.is_some() || !pen.reaches(&self.start, 0) {
+            return false;
+        }
+        let all = boundary(&self.source, WINDOW.min(self.source.len()));
+        let lines = self.source[..all].rfind('\n').map_or(0, |at| at + 1);
+        // The line that is still coming may begin another block, of which nothing can be drawn yet.
+        self.cut(pen, all) || (0 < lines && lines < all && self.cut(pen, lines)) || self.cut_table(pen, lines)
+    }
+
+    /// Draws the first `window` bytes up to a word after which the text can be cut.
+    fn cut(&mut self, pen: &mut Pen, window: usize) -> bool {
+        let text = &self.source[..window];
+        let mut blocks = Blocks::parse(text, &self.lead);
+        let Some((last, cut)) = blocks.cut(text) else { return false };
+        let start = blocks.units.last().map_or(0, |unit| unit.bytes.start);
+        if self.drawn > 0 {
+            pen.return_to(&self.start);
+        }
+        blocks.items.truncate(last + 1);
+        if let Some((event, range)) = blocks.items.last_mut() {
+            *event = pulldown_cmark::Event::Text(text[range.start..cut].to_owned().into());
+            range.end = cut;
+        }
+        Renderer::new(pen, text, &blocks, 0, self.base, &self.lead).draw(&blocks.items);
+        pen.put(" ", self.base);
+        self.go_on(start, pen);
+        self.take(cut + 1, pen);
+        true
+    }
+
+    /// Draws the rows of a table that are whole: they are in the first `window` bytes.
+    fn cut_table(&mut self, pen: &mut Pen, window: usize) -> bool {
+        let text = &self.source[..window];
+        let blocks = Blocks::parse(text, &self.lead);
+        let is_known = !self.lead.is_empty() && blocks.units.len() == 1 && window > 0;
+        let header = if is_known && self.lead.contains('\n') { Some(&*self.lead) } else { blocks.header(text) };
+        let Some(header) = header.map(str::to_owned) else { return false };
+        self.draw(pen, &blocks, blocks.units.len(), window);
+        self.take(window, pen);
+        self.lead = header;
+        true
+    }
+
+    /// Shows what has come of the unfinished block and is not on the page yet.
+    fn rest(&mut self, pen: &mut Pen) {
+        // Nothing is seen of a few spaces, and if no more comes in their line it is an empty one.
+        if self.lead.is_empty() && self.drawn == 0 && self.source.len() < pen.width && self.source.trim().is_empty() {
+            return;
+        }
+        let margin = (pen.rows / 2).min(4);
+        while self.drawn < self.source.len() && self.fence.is_none() {
+            if self.drawn > 0 && !pen.reaches(&self.start, margin) && !self.advance(pen) {
+                self.keep(pen);
+            }
+            let rest = &self.source[self.drawn..];
+            let most = rest.char_indices().nth(pen.width / 4 + 1).map_or(rest.len(), |(at, _)| at);
+            let end = rest[..most].find('\n').map_or(most, |at| at + 1);
+            pen.put(&rest[..end], self.base);
+            self.drawn += end;
+        }
+    }
+
+    fn open_code(&mut self, pen: &mut Pen, fence: Fence, line: &str, info: &str) {
+        if pen.colour {
+            pen.prefix = vec![(INDENT.to_owned(), self.base)];
+            code_label(pen, info, self.base);
+        } else {
+            pen.put_code(line.trim_start(), self.base);
+        }
+        pen.prefix.clear();
+        pen.end_row();
+        self.fence = Some(fence);
+        self.in_line = false;
+        self.start = pen.mark();
+    }
+
+    /// Shows code. Gives whether it has ended.
+    fn code(&mut self, pen: &mut Pen) -> bool {
+        let Some(fence) = self.fence.clone() else { return false };
+        if pen.colour {
+            pen.prefix = vec![(INDENT.to_owned(), self.base)];
+        }
+        let mut from = 0;
+        while let Some(length) = self.source[from..].find('\n') {
+            let line = &self.source[from..from + length];
+            if !self.in_line && fence.is_closed_by(line) {
+                let line = line.to_owned();
+                self.source.drain(..from);
+                self.close_code(pen, line.len() + 1);
+                return true;
+            }
+            self.line(pen, &fence, from, from + length);
+            pen.feed();
+            from += length + 1;
+            (self.drawn, self.in_line) = (0, false);
+            self.start = pen.mark();
+        }
+        self.source.drain(..from);
+        self.line(pen, &fence, 0, self.source.len());
+        self.drawn = self.source.len();
+        if self.in_line || !fence.may_be_closed_by(&self.source) {
+            self.in_line |= self.drawn > 0;
+            self.source.clear();
+            self.drawn = 0;
+        }
+        pen.prefix.clear();
+        false
+    }
+
+    /// Shows what is not on the page yet of a line of code, or of its beginning.
+    fn line(&self, pen: &mut Pen, fence: &Fence, from: usize, to: usize) {
+        let line = &self.source[from..to];
+        let indent = if self.in_line { 0 } else { line.len() - fence.code(line).len() };
+        let code = &line[self.drawn.max(indent).min(line.len())..];
+        pen.put_code(code.trim_end_matches('\r'), code_style(self.base));
+    }
+
+    /// The source begins with the line of `bytes` that closes the code.
+    fn close_code(&mut self, pen: &mut Pen, bytes: usize) {
+        if self.drawn > 0 && pen.reaches(&self.start, 0) {
+            pen.return_to(&self.start);
+        }
+        pen.prefix.clear();
+        if !pen.colour {
+            let line = self.source[..bytes].trim().to_owned();
+            pen.put_code(&line, self.base);
+        }
+        pen.end_row();
+        self.fence = None;
+        self.take(bytes, pen);
+    }
+}
+
+/// The end of the last line of `text` within `most` bytes, else of its last character there.
+fn boundary(text: &str, most: usize) -> usize {
+    if most >= text.len() {
+        return text.len();
+    }
+    let most = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text[..most].rfind('\n').map_or(most, |at| at + 1)
+}

@@ -1,0 +1,312 @@
+//! Where the next character goes: text in rows that are broken between words, and the way back to where a text began.
+//!
+//! Nothing is written into the last column, so that no two terminals disagree about where the cursor is. The row at hand is
+//! kept, so that its last word can move down as a whole, and so that it can be written again after what lay below it is cleared.
+
+use crate::escape::{columns, safe, width};
+use anstyle::Style;
+use std::io::Write;
+
+/// A terminal is taken to have at least so many columns.
+const NARROWEST: usize = 8;
+
+/// The row at hand.
+#[derive(Clone, Debug, Default)]
+struct Row {
+    text: String,
+    /// From which byte on which style holds.
+    styles: Vec<(usize, Style)>,
+    column: usize,
+    /// The byte at which the row may be broken last: a word or a wide character begins there.
+    word: usize,
+    /// The end of the prefix: no break before it.
+    start: usize,
+    /// How many bytes the terminal has.
+    written: usize,
+    /// Whether the last character was wide, or joins the next one to itself.
+    was_wide: bool,
+    joins: bool,
+}
+
+/// A place to come back to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mark {
+    row: usize,
+    line: Row,
+    feeds: usize,
+}
+
+/// Writes rows.
+#[derive(Debug)]
+pub(crate) struct Pen {
+    /// What the terminal is to get.
+    pub out: Vec<u8>,
+    /// Columns that may be written to.
+    pub width: usize,
+    /// Rows of the screen.
+    pub rows: usize,
+    pub colour: bool,
+    /// What each row begins with, and its style.
+    pub prefix: Vec<(String, Style)>,
+    /// How wide the columns of the latest table are.
+    pub columns: Vec<usize>,
+    /// Line feeds at the end of what is written; two before the first word.
+    pub feeds: usize,
+    line: Row,
+    /// The number of the row at hand, from 0.
+    row: usize,
+    /// The lowest row ever written to, and the highest one that is known to be on the screen.
+    deepest: usize,
+    highest: usize,
+}
+
+impl Pen {
+    pub fn new(columns: usize, rows: usize, colour: bool) -> Self {
+        Pen {
+            out: Vec::new(),
+            width: columns.max(NARROWEST) - 1,
+            rows: rows.max(4),
+            colour,
+            prefix: Vec::new(),
+            columns: Vec::new(),
+            feeds: 2,
+            line: Row::default(),
+            row: 0,
+            deepest: 0,
+            highest: 0,
+        }
+    }
+
+    /// Takes the new size of the terminal.
+    pub fn resize(&mut self, columns: usize, rows: usize) {
+        // Rows that a smaller screen has lost do not all come back on a larger one.
+        self.highest = self.top();
+        (self.width, self.rows) = (columns.max(NARROWEST) - 1, rows.max(4));
+        if self.line.column > self.width {
+            self.feed();
+        }
+    }
+
+    /// The highest row that the cursor can go back to, wherever on the screen the first one was.
+    fn top(&self) -> usize {
+        self.highest.max((self.deepest + 1).saturating_sub(self.rows))
+    }
+
+    pub fn mark(&self) -> Mark {
+        Mark { row: self.row, line: self.line.clone(), feeds: self.feeds }
+    }
+
+    /// Whether `mark` will still be on the screen when `more` rows have been written below the row at hand.
+    pub fn reaches(&self, mark: &Mark, more: usize) -> bool {
+        let deepest = self.deepest.max(self.row + more);
+        mark.row >= self.highest.max((deepest + 1).saturating_sub(self.rows))
+    }
+
+    /// Clears everything from `mark` on and goes on there. The caller has checked that [`Pen::reaches`] it.
+    pub fn return_to(&mut self, mark: &Mark) {
+        let up = self.row - mark.row;
+        (self.row, self.line, self.feeds) = (mark.row, mark.line.clone(), mark.feeds);
+        self.rewrite(up);
+    }
+
+    /// Clears the `below` rows that somebody else has written below the row at hand.
+    pub fn lift(&mut self, below: usize) {
+        self.rewrite(below);
+    }
+
+    /// Clears the row at hand, which is `up` rows above the cursor, and all below it, and writes it again. Where the cursor was
+    /// in it cannot be trusted: terminals disagree about the width of emoji.
+    fn rewrite(&mut self, up: usize) {
+        self.out.push(b'\r');
+        if up > 1 {
+            // Writing to a vector cannot fail.
+            let _ = write!(self.out, "\x1b[{}A", up - 1);
+        }
+        if up > 0 {
+            // From the second row on: where all of a screen is cleared at once, tmux keeps a copy of it among what has scrolled by.
+            self.out.extend_from_slice(b"\x1b[J\x1b[A");
+        }
+        self.out.extend_from_slice(b"\x1b[K");
+        self.line.written = 0;
+        self.flush();
+    }
+
+    /// `rows` rows have been written below the row at hand, by somebody else.
+    pub fn laid(&mut self, rows: usize) {
+        self.deepest = self.deepest.max(self.row + rows);
+    }
+
+    /// Somebody else has written `rows` whole rows, and stands at the beginning of the next one.
+    pub fn skip(&mut self, rows: usize) {
+        self.row += rows;
+        self.deepest = self.deepest.max(self.row);
+        self.line = Row::default();
+        self.feeds = 1;
+    }
+
+    /// Whether nothing stands in the row at hand.
+    pub fn is_at_start(&self) -> bool {
+        self.line.text.is_empty()
+    }
+
+    /// How wide a row is behind its prefix.
+    pub fn room(&self) -> usize {
+        self.width - if self.has_prefix() { self.prefix_width() } else { 0 }
+    }
+
+    /// Whether rows begin with the prefix: not where it would leave less than half of them.
+    fn has_prefix(&self) -> bool {
+        self.prefix_width() <= self.width / 2
+    }
+
+    fn prefix_width(&self) -> usize {
+        self.prefix.iter().map(|(text, _)| columns(text)).sum()
+    }
+
+    /// Ends the row at hand.
+    pub fn feed(&mut self) {
+        self.flush();
+        self.out.push(b'\n');
+        self.row += 1;
+        self.deepest = self.deepest.max(self.row);
+        self.feeds += 1;
+        self.line = Row::default();
+    }
+
+    /// Ends the row at hand if anything stands in it.
+    pub fn end_row(&mut self) {
+        if !self.is_at_start() {
+            self.feed();
+        }
+    }
+
+    /// Ends the row at hand, and leaves one empty row behind it.
+    pub fn blank_row(&mut self) {
+        self.end_row();
+        if self.feeds < 2 {
+            self.feed();
+        }
+    }
+
+    /// Writes text, hidden characters written out, breaking rows between words; a word that turns out not to fit moves down
+    /// with what is there of it.
+    pub fn put(&mut self, text: &str, style: Style) {
+        self.write(&safe(text), style, true);
+        self.flush();
+    }
+
+    /// Writes text that keeps its spaces: rows are broken where they end.
+    pub fn put_code(&mut self, text: &str, style: Style) {
+        self.write(&safe(text), style, false);
+        self.flush();
+    }
+
+    fn write(&mut self, text: &str, style: Style, words: bool) {
+        for c in text.chars() {
+            if c == '\n' {
+                self.feed();
+                continue;
+            }
+            if self.is_at_start() {
+                self.begin_row();
+            }
+            let blank = matches!(c, ' ' | '\t');
+            let w = if c == '\t' { 8 - self.line.column % 8 } else { width(c) };
+            // There is no end to the accents that a letter can have.
+            if self.line.column + w > self.width || self.line.text.len() > 16 * self.width + 256 {
+                let at_start = self.line.text.len() == self.line.start;
+                if words && blank {
+                    self.feed(); // the break takes the place of the space
+                    continue;
+                }
+                let word = columns(&self.line.text[self.line.word..]);
+                let can_break = words && w > 0 && (w != 2 || self.line.joins) && self.line.word > self.line.start;
+                if can_break && word + w <= self.room() {
+                    self.move_word_down();
+                } else if !at_start {
+                    self.feed();
+                    self.begin_row();
+                }
+            }
+            let w = if c == '\t' { (8 - self.line.column % 8).min(self.width - self.line.column) } else { w };
+            self.push(c, w, blank, style);
+        }
+    }
+
+    fn push(&mut self, c: char, w: usize, blank: bool, style: Style) {
+        let line = &mut self.line;
+        if w == 2 && !line.joins || w == 1 && line.was_wide {
+            line.word = line.text.len();
+        }
+        if line.styles.last().is_none_or(|last| last.1 != style) {
+            line.styles.push((line.text.len(), style));
+        }
+        if blank {
+            line.text.extend(std::iter::repeat_n(' ', w));
+        } else {
+            line.text.push(c);
+        }
+        // After an emoji selector nothing is moved: whether it widens its emoji depends on the terminal.
+        if blank || c == '\u{fe0f}' {
+            line.word = line.text.len();
+        }
+        if w > 0 {
+            line.was_wide = w == 2 && !blank;
+        }
+        line.joins = c == '\u{200d}';
+        line.column += w;
+        self.feeds = 0;
+    }
+
+    /// Writes the prefix.
+    fn begin_row(&mut self) {
+        if self.has_prefix() {
+            for (text, style) in std::mem::take(&mut self.prefix).iter() {
+                text.chars().for_each(|c| self.push(c, width(c), c == ' ', *style));
+                self.prefix.push((text.clone(), *style));
+            }
+        }
+        self.line.start = self.line.text.len();
+        self.line.word = self.line.start;
+    }
+
+    fn move_word_down(&mut self) {
+        let line = &mut self.line;
+        let word = line.text.split_off(line.word);
+        let at = line.word;
+        let first = line.styles.iter().rposition(|s| s.0 <= at).unwrap_or(0);
+        let styles: Vec<_> = line.styles[first..].iter().map(|(from, s)| (from.saturating_sub(at), *s)).collect();
+        if line.written > at {
+            let _ = write!(self.out, "\x1b[{}D\x1b[K", columns(&word[..line.written - at]));
+            line.written = at;
+        }
+        self.feed();
+        self.begin_row();
+        let shift = self.line.text.len();
+        self.line.text.push_str(&word);
+        self.line.column += columns(&word);
+        self.line.styles.extend(styles.into_iter().map(|(from, s)| (from + shift, s)));
+        self.feeds = 0;
+    }
+
+    /// Writes what the terminal has not yet of the row at hand.
+    fn flush(&mut self) {
+        let line = &mut self.line;
+        if line.written == line.text.len() {
+            return;
+        }
+        let ends = line.styles.iter().skip(1).map(|s| s.0).chain([line.text.len()]);
+        for ((from, style), end) in line.styles.iter().zip(ends) {
+            let text = &line.text[line.written.clamp(*from, end)..end];
+            if !text.is_empty() {
+                paint(&mut self.out, self.colour, *style, text);
+            }
+        }
+        line.written = line.text.len();
+    }
+}
+
+/// Writes `text` in `style`, if colours are wanted.
+pub(crate) fn paint(out: &mut Vec<u8>, colour: bool, style: Style, text: &str) {
+    let _ = if colour { write!(out, "{style}{text}{style:#}") } else { write!(out, "{text}") };
+}
