@@ -5,6 +5,8 @@ mod generate;
 pub use generate::Document;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use stdio::{Failure, Status};
@@ -70,24 +72,39 @@ pub fn duration(text: &str) -> Result<std::time::Duration, String> {
 /// Runs a command: parses its arguments and ends with the status of `work`. A usage error is one line and status 2;
 /// [`Failure::Gone`] anywhere under an error is a silent 0.
 pub fn run<A: Parser>(work: impl FnOnce(A) -> anyhow::Result<Status>) -> ExitCode {
-    let command = A::command().get_name().to_owned();
+    run_with(|_| None, work)
+}
+
+/// As [`run`]. `remedy` is asked what to write instead of an argument that the command does not have, before similar options are
+/// looked for.
+pub fn run_with<A: Parser>(
+    remedy: impl Fn(&str) -> Option<String>,
+    work: impl FnOnce(A) -> anyhow::Result<Status>,
+) -> ExitCode {
+    let known = A::command();
+    let command = known.get_name().to_owned();
+    let refuse = |text: &str| {
+        stdio::message(&command, text);
+        ExitCode::from(Status::Error.code())
+    };
     if let Err(closed) = stdio::check_output() {
-        stdio::message(&command, &closed.to_string());
-        return ExitCode::from(Status::Error.code());
+        return refuse(&closed.to_string());
+    }
+    let typed: Vec<_> = std::env::args_os().collect();
+    if let Some(text) = single_dash(&known, &typed) {
+        return refuse(&text);
     }
     // Read before the arguments that a command requires.
-    let parsed = A::command().try_get_matches().and_then(|mut matches| match matches.get_one::<Document>("generate") {
-        Some(document) => Ok(Err(*document)),
-        None => A::from_arg_matches_mut(&mut matches).map(Ok).map_err(|e| e.format(&mut A::command())),
-    });
+    let parsed =
+        known.try_get_matches_from(typed).and_then(|mut matches| match matches.get_one::<Document>("generate") {
+            Some(document) => Ok(Err(*document)),
+            None => A::from_arg_matches_mut(&mut matches).map(Ok).map_err(|e| e.format(&mut A::command())),
+        });
     let args = match parsed {
         Ok(Ok(args)) => args,
         Ok(Err(document)) => return ExitCode::from(document.print(A::command()).code()),
         Err(e) if !e.use_stderr() => return ExitCode::from(print(&command, &e).code()),
-        Err(e) => {
-            stdio::message(&command, &usage(&command, &e));
-            return ExitCode::from(Status::Error.code());
-        }
+        Err(e) => return refuse(&usage(&command, &e, remedy)),
     };
     let status = match work(args) {
         Ok(status) => status,
@@ -111,17 +128,83 @@ fn print(command: &str, e: &clap::Error) -> Status {
     }
 }
 
+/// A long option behind one dash, which would be read as `-m odel`.
+fn single_dash(command: &clap::Command, typed: &[OsString]) -> Option<String> {
+    let words = typed.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
+    let name =
+        |word: &'_ str| word.strip_prefix('-')?.split('=').next().filter(|name| name.len() > 1).map(str::to_owned);
+    let long = |name: &String| command.get_arguments().any(|option| option.get_long() == Some(name));
+    let name = words.filter_map(name).find(long)?;
+    Some(format!("-{name}: did you mean '--{name}'? see '{} --help'", command.get_name()))
+}
+
 /// The first paragraph of a usage error, on one line, with the remedy.
-fn usage(command: &str, e: &clap::Error) -> String {
+fn usage(command: &str, e: &clap::Error, remedy: impl Fn(&str) -> Option<String>) -> String {
     let text = e.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
     let words: Vec<_> = first.trim_start_matches("error: ").split_whitespace().collect();
-    format!("{}, see '{command} --help'", words.join(" ").trim_end_matches(','))
+    let what = words.join(" ");
+    let what = what.trim_end_matches(',');
+    let unknown = context(e, ContextKind::InvalidArg).filter(|_| e.kind() == ErrorKind::UnknownArgument);
+    if let Some(remedy) = unknown.and_then(remedy) {
+        return format!("{what}, {remedy}");
+    }
+    match context(e, ContextKind::SuggestedArg).or_else(|| context(e, ContextKind::SuggestedValue)) {
+        Some(similar) => format!("{what}, did you mean '{similar}'? see '{command} --help'"),
+        None => format!("{what}, see '{command} --help'"),
+    }
+}
+
+fn context(e: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match e.get(kind)? {
+        ContextValue::String(text) => Some(text),
+        ContextValue::Strings(texts) => texts.first().map(String::as_str),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
+
+    /// A command for the tests.
+    #[derive(Debug, Parser)]
+    #[command(name = "it")]
+    struct It {
+        #[arg(short, long)]
+        model: Option<String>,
+        #[arg(long, value_parser = ["tag", "native"])]
+        form: Option<String>,
+    }
+
+    #[test]
+    fn a_usage_error_is_one_line_that_names_what_was_meant() {
+        let said = |typed: &[&str]| {
+            let typed: Vec<&str> = ["it"].into_iter().chain(typed.iter().copied()).collect();
+            let words: Vec<OsString> = typed.iter().map(OsString::from).collect();
+            let remedy = |unknown: &str| (unknown == "--seed").then(|| "write --form".to_owned());
+            single_dash(&It::command(), &words)
+                .unwrap_or_else(|| usage("it", &It::try_parse_from(typed).expect_err("an error"), remedy))
+        };
+        assert_eq!(
+            said(&["--modle", "x"]),
+            "unexpected argument '--modle' found, did you mean '--model'? see 'it --help'"
+        );
+        assert_eq!(
+            said(&["--modle=x"]),
+            "unexpected argument '--modle' found, did you mean '--model'? see 'it --help'"
+        );
+        assert_eq!(said(&["--seed", "1"]), "unexpected argument '--seed' found, write --form");
+        assert_eq!(said(&["--zzz"]), "unexpected argument '--zzz' found, see 'it --help'");
+        assert_eq!(said(&["-model", "x"]), "-model: did you mean '--model'? see 'it --help'");
+        assert_eq!(said(&["-model=x"]), "-model: did you mean '--model'? see 'it --help'");
+        assert_eq!(
+            said(&["--form", "nativ"]),
+            "invalid value 'nativ' for '--form <FORM>' [possible values: tag, native], did you mean 'native'? see 'it --help'"
+        );
+        assert!(single_dash(&It::command(), &["it", "-mx", "--model", "--", "-model"].map(OsString::from)).is_none());
+    }
 
     #[test]
     fn sizes_and_times() {

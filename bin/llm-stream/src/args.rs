@@ -8,34 +8,38 @@ use std::time::Duration;
 use upstream::Api;
 
 const EXAMPLES: &str = "\
-The log on standard input is read to its end; its `message` events are the conversation. When standard input is a terminal,
-PROMPT is all there is. What is written can be appended to that log, and is then the next turn's input.
+Standard input is read to its end. A log's `message` events are the conversation so far; input of which no line is a JSON object is text, which \
+follows PROMPT. At a terminal PROMPT is all there is. What is written can be appended to the log, and is then the next turn's input.
 
 Examples:
   A question, with the key in OPENAI_API_KEY:
-    llm-stream --model gpt-5-mini 'Why is the sky blue?'
+    llm-stream -m gpt-5-mini 'Why is the sky blue?'
+  About a text:
+    cat notes.txt | llm-stream -m gpt-5-mini 'Summarise this.' | tc-view
   A local server that speaks OpenAI's API:
-    llm-stream --base-url http://localhost:8080 --model any 'Hello' | tc-view
-  What would be sent, without sending it:
-    llm-stream --dry-run --api anthropic --model claude-sonnet-4-5 'Hello'
+    llm-stream --base-url http://localhost:8080 -m any 'Hello' | tc-view
+  What would be sent, and where to, without sending it:
+    llm-stream --dry-run -a anthropic -m claude-sonnet-4-5 'Hello'
+  A parameter of the API:
+    llm-stream -m gpt-5-mini --param reasoning_effort='\"low\"' 'Hello'
   A model without tool calls of its own, which writes them as text:
-    llm-stream --api ollama --model phi4 --tools tools.json --tools-mode tag 'What time is it?' | tag-parse
+    llm-stream -a ollama -m phi4 -t tools.json --tools-mode tag 'What time is it?' | tag-parse
   Which way does it know?
-    llm-stream --api ollama --model phi4 --probe
+    llm-stream -a ollama -m phi4 --probe
   A recorded body again, and one that breaks in the middle:
-    llm-stream --replay answer.sse | tc-accumulate
-    llm-stream --replay answer.sse --error-at 500
+    llm-stream -r answer.sse | tc-accumulate
+    llm-stream -r answer.sse --error-at 500
   A turn recorded, then played offline as often as you like:
-    llm-stream --tape turn.tape --tape-mode record --model gpt-5-mini 'Hello'
-    llm-stream --tape turn.tape --model gpt-5-mini 'Hello'
+    llm-stream --tape turn.tape --tape-mode record -m gpt-5-mini 'Hello'
+    llm-stream --tape turn.tape -m gpt-5-mini 'Hello'
 
-Exit status: 0 done, 2 an error (an `error` event was written, or one line on standard error), 130 and 143 after SIGINT and SIGTERM.";
+Exit status: 0 done; 2 an error (an `error` event was written, or one line on standard error); 130 and 143 after SIGINT and SIGTERM.";
 
 /// Streams a model's answer as events, one JSON object a line
 #[derive(Debug, Parser)]
-#[command(name = "llm-stream", version, after_help = EXAMPLES)]
+#[command(name = "llm-stream", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
-    /// A question, which goes after the log as a user's message
+    /// A question, which goes after the log as a user's message, or before the text on standard input
     pub prompt: Option<String>,
 
     #[command(flatten)]
@@ -54,14 +58,15 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
 pub struct Request {
-    /// The API to speak (env LLM_API; default openai-chat, which most servers speak)
-    #[arg(long, value_name = "NAME", value_parser = api)]
+    /// The API to speak: openai-chat (the default, which most servers speak; or openai), openai-responses (responses), anthropic (claude),
+    /// gemini (google), ollama, mistral, cohere (env LLM_API)
+    #[arg(short, long, value_name = "NAME", value_parser = api)]
     pub api: Option<Api>,
     /// Where the API is served, instead of the provider's own address (env LLM_BASE_URL)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
     /// The model's name, as the provider knows it (env LLM_MODEL)
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
     /// The environment variable that holds the key, instead of the API's usual one
     #[arg(long, value_name = "NAME", conflicts_with = "api_key_file")]
@@ -76,10 +81,10 @@ pub struct Request {
     #[arg(long = "param", value_name = "KEY=JSON", value_parser = param)]
     pub params: Vec<(String, serde_json::Value)>,
     /// The system prompt
-    #[arg(long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT")]
     pub system: Option<String>,
     /// The tools the model may call: an array in OpenAI's, Anthropic's or MCP's spelling
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// auto, none, required, or the name of the tool to call
     #[arg(long, value_name = "CHOICE", requires = "tools")]
@@ -88,7 +93,7 @@ pub struct Request {
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsMode::Native)]
     pub tools_mode: ToolsMode,
     /// The form in which the tools stand in the prompt and the model writes its calls (default tool-name-tag; 'tag-parse --list-dialects' shows all)
-    #[arg(long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
     /// The end of the prompt that the model's text continues, such as $'<think>\n', for servers whose template opens the reasoning: stream_start says so
     #[arg(long, value_name = "TEXT")]
@@ -99,7 +104,7 @@ pub struct Request {
     /// Stop with an `error` event `max_steps` when the model has answered N times since the last user's message
     #[arg(long, value_name = "N")]
     pub max_steps: Option<usize>,
-    /// Print the request's body and send nothing; no key is needed
+    /// Print the request's body, and its address on standard error, and send nothing; no key is needed
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -171,7 +176,7 @@ pub enum Fallback {
 #[command(next_help_heading = "Replay and tapes")]
 pub struct Replay {
     /// Replay a recorded body or a tape instead of asking anybody; may be given many times (- is standard input)
-    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "tape_mode", "dry_run", "probe"])]
+    #[arg(short = 'r', long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "tape_mode", "dry_run", "probe"])]
     pub files: Vec<PathBuf>,
     /// real: as it was recorded, max: at once, N: N times as fast as it was recorded
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]

@@ -16,6 +16,7 @@ mod out;
 mod patience;
 mod pour;
 mod recorder;
+mod remedy;
 mod replay;
 mod resolve;
 mod retry;
@@ -30,5 +31,10 @@ use args::Args;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    ::args::run(|args: Args| if args.replay.files.is_empty() { ask::ask(&args) } else { replay::replay(&args) })
+    ::args::run_with(
+        remedy::remedy,
+        |args: Args| {
+            if args.replay.files.is_empty() { ask::ask(&args) } else { replay::replay(&args) }
+        },
+    )
 }

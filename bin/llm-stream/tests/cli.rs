@@ -118,7 +118,7 @@ fn a_mistake_is_one_line_with_the_remedy() {
     for (args, says) in [
         (&["hi"][..], "LLM_MODEL"),
         (
-            &["--model", "m", "--api", "openai", "hi"],
+            &["--model", "m", "--api", "nonsense", "hi"],
             "use one of openai-chat, openai-responses, anthropic, gemini, ollama, mistral, cohere",
         ),
         (&["--model", "m", "hi"], "export OPENAI_API_KEY"),

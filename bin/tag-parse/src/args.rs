@@ -17,13 +17,13 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     /// What calls are written in: a dialect, several with commas between, or auto for what `stream_start` says, and all of them
     /// where it says nothing
-    #[arg(long, value_name = "NAME[,NAME…]", default_value = "auto")]
+    #[arg(short, long, value_name = "NAME[,NAME…]", default_value = "auto")]
     pub dialect: String,
     /// Which streams are read; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
     pub when: When,
     /// The tools that may be called; without it those that `stream_start` lists
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// The end of the prompt that the text continues, such as '<think>' or '' when nothing was opened; without it what
     /// `stream_start` says. Where neither says it, models of many dialects may have begun inside reasoning: up to 256 bytes of
@@ -33,8 +33,11 @@ pub struct Args {
     /// Report markup that leaked into recorded text, and write nothing else
     #[arg(long, conflicts_with_all = ["when", "tools", "prefill", "list_dialects", "strict"])]
     pub lint: bool,
+    /// With --lint: write nothing, the status is the answer
+    #[arg(short, long, requires = "lint")]
+    pub quiet: bool,
     /// List the dialects, one a line between tabs: name, other names, models, and a call with \n for its line ends
-    #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill"])]
+    #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill", "quiet"])]
     pub list_dialects: bool,
     #[command(flatten)]
     pub common: args::Common,

@@ -12,7 +12,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let lint = Lint::new(&args.look()?);
     let mut input = Input::open(&args.files, args.common.max_line)?;
     let signals = Signals::new().ok();
-    let mut report = Report { out: Output::new(), findings: 0, failed: None };
+    let mut report = Report { out: Output::new(), findings: 0, quiet: args.quiet, failed: None };
     loop {
         let file = input.now();
         let mut recorded = Recorded::new(&lint);
@@ -28,9 +28,12 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
                 let line = String::from_utf8_lossy(line);
                 recorded.line(number, line.trim_end_matches('\r'), &mut |at, finding| report.add(&file, at, &finding));
             }
+            if report.is_settled() {
+                return Ok(Status::No);
+            }
         }
         recorded.finish(&mut |at, finding| report.add(&file, at, &finding));
-        if signals.as_ref().is_some_and(|s| s.seen().is_some()) || !input.advance() {
+        if signals.as_ref().is_some_and(|s| s.seen().is_some()) || report.is_settled() || !input.advance() {
             break;
         }
     }
@@ -46,17 +49,26 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
 struct Report {
     out: Output,
     findings: u64,
+    quiet: bool,
     failed: Option<Failure>,
 }
 
 impl Report {
     fn add(&mut self, file: &str, number: u64, finding: &Finding) {
         self.findings += 1;
+        if self.quiet {
+            return;
+        }
         let Finding { marker, meaning, excerpt, .. } = finding;
         let line = format!("{file}:{number}: {marker} ({meaning}): {excerpt}\n");
         if self.failed.is_none() {
             self.failed = self.out.put(line.as_bytes()).err();
         }
+    }
+
+    /// Whether nothing that follows matters: only the status is asked for, and it is known.
+    fn is_settled(&self) -> bool {
+        self.quiet && self.findings > 0
     }
 
     fn flush(&mut self) -> Result<(), Failure> {

@@ -238,6 +238,23 @@ fn lint_tells_what_leaked_and_where() {
 
 /// Every example of the help runs as it is written.
 #[test]
+fn a_quiet_lint_writes_nothing_and_stops_where_it_knows() {
+    let scratch = Scratch::new("lint-quiet");
+    let leaked = scratch.file("leaked.txt", "clean\n<tool_call>\n");
+    // Another input, which stays open, is not waited for.
+    let mut child = command(&["--lint", "-q", &leaked, "-"]).spawn().unwrap();
+    let stdin = child.stdin.take().unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!((child.wait().unwrap().code(), out.as_str()), (Some(1), ""));
+    drop(stdin);
+    let out = run(&["--lint", "--quiet"], "clean\n");
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(0), ""));
+    assert_eq!(run(&["--lint", "-q"], "the last line: <tool_call>").status.code(), Some(1));
+    assert!(text(&run(&["-q"], "").stderr).contains("--lint"));
+}
+
+#[test]
 fn the_examples_of_the_help_run() {
     let scratch = Scratch::new("help");
     scratch.file("stream.ndjson", &lines(&[TAG, NAMED, REST, END]));

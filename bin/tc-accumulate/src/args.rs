@@ -17,7 +17,7 @@ pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// Validate arguments against the JSON Schemas of this tools file; without it the tools that `stream_start` lists
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// When a call is written: once its arguments have closed, once the provider closed its block or a later call began, or
     /// once the stream has ended well

@@ -33,6 +33,8 @@ pub(crate) struct Row {
     api: Api,
     /// As `--api` names it.
     pub name: &'static str,
+    /// Other names that people type for it.
+    aliases: &'static [&'static str],
     /// With the version, if official clients have it in their base URL.
     pub base_url: &'static str,
     /// The environment variable that holds the key by custom.
@@ -50,6 +52,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::OpenaiChat,
         name: "openai-chat",
+        aliases: &["openai", "chat-completions"],
         base_url: "https://api.openai.com/v1",
         key_env: "OPENAI_API_KEY",
         path: |_| "/chat/completions".to_owned(),
@@ -61,6 +64,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::OpenaiResponses,
         name: "openai-responses",
+        aliases: &["responses"],
         base_url: "https://api.openai.com/v1",
         key_env: "OPENAI_API_KEY",
         path: |_| "/responses".to_owned(),
@@ -72,6 +76,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::Anthropic,
         name: "anthropic",
+        aliases: &["claude"],
         base_url: "https://api.anthropic.com",
         key_env: "ANTHROPIC_API_KEY",
         path: |_| "/v1/messages".to_owned(),
@@ -83,6 +88,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::Gemini,
         name: "gemini",
+        aliases: &["google"],
         base_url: "https://generativelanguage.googleapis.com/v1beta",
         key_env: "GEMINI_API_KEY",
         path: request::gemini::path,
@@ -94,6 +100,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::Ollama,
         name: "ollama",
+        aliases: &[],
         base_url: "http://localhost:11434",
         key_env: "OLLAMA_API_KEY",
         path: |_| "/api/chat".to_owned(),
@@ -105,6 +112,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::Mistral,
         name: "mistral",
+        aliases: &[],
         base_url: "https://api.mistral.ai/v1",
         key_env: "MISTRAL_API_KEY",
         path: |_| "/chat/completions".to_owned(),
@@ -116,6 +124,7 @@ const TABLE: [Row; 7] = [
     Row {
         api: Api::Cohere,
         name: "cohere",
+        aliases: &[],
         base_url: "https://api.cohere.com",
         key_env: "COHERE_API_KEY",
         path: |_| "/v2/chat".to_owned(),
@@ -131,9 +140,10 @@ impl Api {
     pub const ALL: [Api; 7] =
         [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic, Api::Gemini, Api::Ollama, Api::Mistral, Api::Cohere];
 
-    /// The API that `--api` calls `name`.
+    /// The API that `--api` calls `name`, or that people do, whatever the case of its letters.
     pub fn from_name(name: &str) -> Option<Api> {
-        TABLE.iter().find(|row| row.name == name).map(|row| row.api)
+        let named = |row: &&Row| [row.name].iter().chain(row.aliases).any(|known| known.eq_ignore_ascii_case(name));
+        TABLE.iter().find(named).map(|row| row.api)
     }
 
     /// Its name, as `--api` and `stream_start` have it.
@@ -166,6 +176,17 @@ mod tests {
             assert_eq!(Api::from_name(api.name()), Some(api));
             assert_eq!(api.row().api, api);
         }
-        assert_eq!(Api::from_name("openai"), None);
+        for (alias, name) in [
+            ("openai", "openai-chat"),
+            ("responses", "openai-responses"),
+            ("Claude", "anthropic"),
+            ("google", "gemini"),
+        ] {
+            assert_eq!(Api::from_name(alias).map(Api::name), Some(name));
+        }
+        let names: Vec<&str> =
+            TABLE.iter().flat_map(|row| [row.name].into_iter().chain(row.aliases.iter().copied())).collect();
+        assert!(names.iter().all(|name| names.iter().filter(|other| *other == name).count() == 1), "{names:?}");
+        assert_eq!((Api::from_name(""), Api::from_name("openai-chatty")), (None, None));
     }
 }

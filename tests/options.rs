@@ -1,0 +1,95 @@
+//! The options of all commands together.
+
+#[path = "pipeline/bins.rs"]
+mod bins;
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+
+const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
+
+/// The letter of each long option that has one, in whichever command.
+const LETTERS: [(&str, char); 14] = [
+    ("--api", 'a'),
+    ("--checker", 'c'),
+    ("--dialect", 'd'),
+    ("--format", 'f'),
+    ("--help", 'h'),
+    ("--jobs", 'j'),
+    ("--log", 'l'),
+    ("--model", 'm'),
+    ("--quiet", 'q'),
+    ("--replay", 'r'),
+    ("--system", 's'),
+    ("--tools", 't'),
+    ("--verbose", 'v'),
+    ("--version", 'V'),
+];
+
+/// What a script prints.
+fn printed(script: &str) -> (String, String) {
+    let output = bins::bash(script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
+    let [out, err] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    (out, err)
+}
+
+/// The options that a command's help lists: the letter, if it has one, and the long name.
+fn options(help: &str) -> Vec<(Option<char>, String)> {
+    let mut options = Vec::new();
+    for line in help.lines().map(str::trim_start).filter(|line| line.starts_with('-')) {
+        let mut words = line.split([' ', ',', '=', '[']).filter(|word| !word.is_empty());
+        let first = words.next().unwrap_or_default();
+        let letter = first.chars().nth(1).filter(|_| first.len() == 2);
+        let long = if letter.is_some() { words.next().unwrap_or_default() } else { first };
+        if long.starts_with("--") {
+            options.push((letter, long.to_owned()));
+        }
+    }
+    options
+}
+
+#[test]
+fn a_letter_means_the_same_in_every_command() {
+    let letters: BTreeMap<&str, char> = LETTERS.into();
+    for command in COMMANDS {
+        let (help, err) = printed(&format!("{command} --help"));
+        let options = options(&help);
+        assert!(options.len() > 4 && err.is_empty(), "{command}: {help}{err}");
+        for (letter, long) in options {
+            assert_eq!(letter, letters.get(long.as_str()).copied(), "{command} {long}");
+        }
+    }
+    // The loop is a script with a help of its own; what it gives a letter has the same one.
+    let (help, _) = printed("bin/react --help");
+    for (letter, long) in options(&help).into_iter().filter(|(letter, _)| letter.is_some()) {
+        assert_eq!(letter, letters.get(long.as_str()).copied(), "react {long}");
+    }
+}
+
+#[test]
+fn every_command_proposes_what_was_meant() {
+    for (line, says) in [
+        ("llm-stream --modle x hi", "did you mean '--model'?"),
+        ("llm-stream --system-prompt x hi", "did you mean '--system'?"),
+        ("llm-stream --tools-mode nativ hi", "did you mean 'native'?"),
+        ("llm-stream -model x hi", "did you mean '--model'?"),
+        ("llm-stream --model m --temperature 0 --seed 1 hi", "write --param temperature=0"),
+        (
+            "llm-stream --model m --api gemini --max-tokens=5 hi",
+            "write --param 'generationConfig={\"maxOutputTokens\":5}'",
+        ),
+        ("llm-stream --model m why is the sky blue", "put quotes around the whole prompt"),
+        ("llm-stream --model m '-5 degrees: cold?'", "write -- before a prompt"),
+        ("tag-parse --dialekt hermes", "did you mean '--dialect'?"),
+        ("tc-detect --checkers full", "did you mean '--checker'?"),
+        ("tc-accumulate --tool x.json", "did you mean '--tools'?"),
+        ("tool-exec --tool x.json", "did you mean '--tools'?"),
+        ("tc-view --formats json", "did you mean '--format'?"),
+        ("tc-view --format jsn", "did you mean 'json'?"),
+    ] {
+        let (out, err) = printed(&format!("{line}; echo status $?"));
+        let command = line.split(' ').next().unwrap_or_default();
+        assert_eq!((out.as_str(), err.lines().count()), ("status 2\n", 1), "{line}: {err}");
+        assert!(err.starts_with(&format!("{command}: ")) && err.contains(says), "{line}: {err}");
+    }
+}
