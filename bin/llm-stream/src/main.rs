@@ -9,6 +9,7 @@ mod header;
 mod http;
 mod interrupt;
 mod key;
+mod limits;
 mod log;
 mod lost;
 mod mode;

@@ -1,21 +1,12 @@
 //! One response, from its bytes to its events.
 
-use crate::interrupt::{Stop, Watch};
+use crate::interrupt::Watch;
+use crate::limits::{Limits, Pulse};
 use crate::out::{Clock, Out};
 use crate::source::{Piece, Source, What};
 use std::time::Duration;
 use stdio::Failure;
-use tokio::time::Instant;
 use upstream::{End, Stream};
-
-/// How long to wait. Both are absent on replay, where the recording says what happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
-    /// The longest silence.
-    pub idle: Option<Duration>,
-    /// When everything must be over.
-    pub deadline: Option<Instant>,
-}
 
 /// How a response was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,56 +19,8 @@ pub enum Poured {
     Signal(i32),
 }
 
-/// Why a wait was over before anything came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
-    /// Nothing came for too long.
-    Idle,
-    /// The time for everything has passed.
-    Deadline,
-    /// Nobody wants it any more.
-    Stop(Stop),
-}
-
-impl Limits {
-    /// Waits for what ends a wait that began now.
-    pub async fn over(&self, watch: &Watch) -> Over {
-        let idle = self.idle.map(|idle| Instant::now() + idle);
-        tokio::select! {
-            stop = watch.stop() => Over::Stop(stop),
-            () = until(idle) => Over::Idle,
-            () = until(self.deadline) => Over::Deadline,
-        }
-    }
-
-    /// How a stream ends whose wait was over, and the signal if it was one.
-    ///
-    /// # Errors
-    /// [`Failure::Gone`] when the reader left.
-    pub fn end(&self, over: Over) -> Result<(End, Option<i32>), Failure> {
-        match over {
-            Over::Stop(Stop::Gone) => Err(Failure::Gone),
-            Over::Stop(Stop::Signal(signal)) => Ok((End::Cancelled, Some(signal))),
-            Over::Idle => {
-                let idle = self.idle.unwrap_or_default();
-                Ok((End::Timeout(format!("nothing came for {idle:?} (--idle-timeout)")), None))
-            }
-            Over::Deadline => {
-                Ok((End::Timeout("the time for the whole answer has passed (--timeout)".to_owned()), None))
-            }
-        }
-    }
-}
-
-async fn until(time: Option<Instant>) {
-    match time {
-        Some(time) => tokio::time::sleep_until(time).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Reads `source` to its end, or to the provider's end mark, and says how it ended. Its events are written under `name` (as JSON);
-/// standard output is flushed exactly when the next bytes must be waited for.
+/// standard output is flushed when the next bytes must be waited for, and now and then while they come without a pause.
 ///
 /// # Errors
 /// [`Failure::Gone`] when the reader left, also while nothing comes, and failures of standard output.
@@ -90,16 +33,25 @@ pub async fn pour(
     out: &mut Out,
 ) -> Result<(Poured, End), Failure> {
     let mut clock = Clock::default();
+    let mut pulse = Pulse::default();
     loop {
-        let next = tokio::select! {
-            biased;
-            piece = source.next() => Ok(piece),
-            // The task that reads the connection gets its turn before this one gives up and waits.
-            () = tokio::task::yield_now() => Err(()),
+        let due = pulse.is_due();
+        if due {
+            out.flush()?;
+        }
+        let next = match limits.passed(watch, due) {
+            Some(over) => Err(Some(over)),
+            None => tokio::select! {
+                biased;
+                piece = source.next() => Ok(piece),
+                // The task that reads the connection gets its turn before this one gives up and waits.
+                () = tokio::task::yield_now() => Err(None),
+            },
         };
         let next = match next {
             Ok(piece) => Ok(piece),
-            Err(()) => {
+            Err(Some(over)) => Err(over),
+            Err(None) => {
                 out.flush()?;
                 tokio::select! {
                     biased;

@@ -3,8 +3,9 @@
 use crate::args::{Args, Speed, ToolsMode};
 use crate::faults::Faults;
 use crate::interrupt::{Stop, Watch, runtime};
+use crate::limits::Limits;
 use crate::out::{Clock, Out};
-use crate::pour::{Limits, Poured, pour};
+use crate::pour::{Poured, pour};
 use crate::source::{FileBody, Read, Recorded, Source};
 use crate::tools;
 use anyhow::{Context, Result, bail};
@@ -25,7 +26,8 @@ pub fn replay(args: &Args) -> Result<Status> {
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
     let (typed, dialect) = (&args.request, tools::dialect(args)?);
-    let mut said = StreamOptions { prefill: typed.prefill.clone(), ..StreamOptions::default() };
+    let max_frame = Some(args.common.max_line);
+    let mut said = StreamOptions { prefill: typed.prefill.clone(), max_frame, ..StreamOptions::default() };
     if typed.tools_mode == ToolsMode::Tag {
         said.tools_mode = Some("tag".to_owned());
         said.dialect = Some(dialect.name.to_owned());

@@ -3,9 +3,10 @@
 use crate::args::{Args, Fallback, Speed};
 use crate::http::{Live, Network, elapsed, ending};
 use crate::interrupt::Watch;
+use crate::limits::{Limits, Pulse};
 use crate::mode::Auto;
 use crate::out::{Clock, Out};
-use crate::pour::{Limits, Poured, pour};
+use crate::pour::{Poured, pour};
 use crate::recorder::Recorder;
 use crate::retry::Wait;
 use crate::source::{Recorded, Source, What};
@@ -51,7 +52,7 @@ impl Session<'_> {
         let mut refused: Option<String> = None;
         loop {
             let request = self.turn.request(self.args, way)?;
-            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(&request, attempt, way));
+            let mut stream = Stream::new(self.turn.api, self.turn.stream_options(self.args, &request, attempt, way));
             let stats = stream.stats();
             stats.retries = Some(u64::from(retries)).filter(|n| *n > 0);
             stats.fallbacks = Some(u64::from(way.whole) + u64::from(refused.is_some())).filter(|n| *n > 0);
@@ -222,11 +223,19 @@ impl Session<'_> {
         limits: Limits,
     ) -> Result<(Vec<u8>, Result<End, i32>), Failure> {
         let mut body = vec![];
+        let mut pulse = Pulse::default();
         loop {
-            let piece = tokio::select! {
-                biased;
-                piece = source.next() => piece.what,
-                over = limits.over(self.watch) => match limits.end(over)? {
+            let piece = match limits.passed(self.watch, pulse.is_due()) {
+                Some(over) => Err(over),
+                None => tokio::select! {
+                    biased;
+                    piece = source.next() => Ok(piece.what),
+                    over = limits.over(self.watch) => Err(over),
+                },
+            };
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(over) => match limits.end(over)? {
                     (_, Some(signal)) => return Ok((body, Err(signal))),
                     (end, None) => What::End(end),
                 },

@@ -213,7 +213,7 @@ impl Turn {
     }
 
     /// What `stream_start` says of this turn.
-    pub fn stream_options(&self, request: &Request, attempt: u32, way: Way) -> StreamOptions {
+    pub fn stream_options(&self, args: &Args, request: &Request, attempt: u32, way: Way) -> StreamOptions {
         let (tools_mode, dialect) = match (way.told, &self.tools) {
             (Told::Tag(dialect), _) => ("tag", Some(dialect)),
             (Told::Native, Some(_)) => ("native", None),
@@ -229,6 +229,7 @@ impl Turn {
             fallback: way.whole,
             id: Some(request.name()),
             redactor: self.redactor.clone(),
+            max_frame: Some(args.common.max_line),
         }
     }
 }

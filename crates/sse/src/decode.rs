@@ -26,19 +26,40 @@ pub struct Decoder {
     has_data: bool,
     id: Option<String>,
     retry: Option<u64>,
+    /// How many bytes the lines of the event so far had, comments and line ends among them.
+    size: usize,
+    limit: Option<usize>,
+    full: bool,
 }
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Decoder {
+    /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see [`Decoder::is_full`].
+    pub fn limited(limit: usize) -> Decoder {
+        Decoder { limit: Some(limit), ..Decoder::default() }
+    }
+
+    /// Whether an event was longer than the limit. Nothing is read any more.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Takes the next bytes of the body; calls `on` for each event that they complete.
     pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
+        if self.full {
+            return;
+        }
         if self.after_return && !bytes.is_empty() {
             self.after_return = false;
             bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
         }
         while let Some(end) = bytes.iter().position(|b| matches!(b, b'\n' | b'\r')) {
             let (line, rest) = bytes.split_at(end);
+            self.size += self.line.len() + line.len() + 1;
+            if self.overflows(0) {
+                return;
+            }
             if self.line.is_empty() {
                 self.line(line, on);
             } else {
@@ -57,12 +78,24 @@ impl Decoder {
                 _ => &rest[1..],
             };
         }
-        self.line.extend_from_slice(bytes);
+        if !self.overflows(self.line.len() + bytes.len()) {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes whether the event is too long with `more` bytes of a line that has not ended. How the bytes were cut does not show: a
+    /// line that is too long before its end is so at its end.
+    fn overflows(&mut self, more: usize) -> bool {
+        self.full |= self.limit.is_some_and(|limit| self.size + more > limit);
+        self.full
     }
 
     /// The body ended. The specification drops an event whose blank line is missing; several providers leave out the last
     /// one, so it is given here, with its last line as far as it came, and the caller tells from the data whether it is whole.
     pub fn finish(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        if self.full {
+            return;
+        }
         let line = std::mem::take(&mut self.line);
         if !line.is_empty() {
             self.line(&line, on);
@@ -73,11 +106,6 @@ impl Decoder {
     /// The reconnection time in milliseconds, if the stream has set one.
     pub fn retry(&self) -> Option<u64> {
         self.retry
-    }
-
-    /// How many bytes are held for the event that has begun.
-    pub fn held(&self) -> usize {
-        self.line.len() + self.data.len()
     }
 
     fn line(&mut self, mut line: &[u8], on: &mut dyn FnMut(Event<'_>)) {
@@ -117,6 +145,7 @@ impl Decoder {
             let name = Some(self.name.as_str()).filter(|n| !n.is_empty());
             on(Event { name, data: &self.data, id: self.id.as_deref() });
         }
+        self.size = 0;
         self.has_data = false;
         self.data.clear();
         self.name.clear();
@@ -188,7 +217,31 @@ mod tests {
         let mut seen = 0;
         let mut decoder = Decoder::default();
         decoder.push(b"data: a\r\n\r", &mut |_| seen += 1);
-        assert_eq!((seen, decoder.held()), (1, 0));
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn an_event_over_the_limit_ends_it_however_the_bytes_come() {
+        let body = b"data: 12\n\n: c\ndata: 1\n\nevent: x\ndata: 1234567890\n\ndata: 3\n\n";
+        let read = |limit: usize, step: usize| {
+            let mut out = Vec::new();
+            let mut decoder = Decoder::limited(limit);
+            for piece in body.chunks(step) {
+                decoder.push(piece, &mut |e| out.push(e.data.to_owned()));
+            }
+            decoder.finish(&mut |e| out.push(e.data.to_owned()));
+            (out, decoder.is_full())
+        };
+        for limit in 0..40 {
+            let whole = read(limit, 1000);
+            assert!((1..20).all(|step| read(limit, step) == whole), "{limit}");
+            // "event: x", "data: 1234567890" and the blank line, each with its end.
+            assert_eq!(whole.1, limit < 27, "{limit}");
+            assert_eq!(
+                whole.0.len(),
+                [0, 1, 2, 4][usize::from(limit > 9) + usize::from(limit > 12) + usize::from(limit > 26)]
+            );
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(crate) enum Frame<'a> {
     Broken(&'a str),
     /// The body is nothing that a provider's API sends: its beginning, and whether it looks like an HTML page.
     Foreign { text: &'a str, html: bool },
-    /// A frame grew over [`LIMIT`]; nothing more is read.
+    /// A frame is longer than the limit; nothing more is read.
     TooLong,
 }
 
@@ -32,8 +32,8 @@ impl Frame<'_> {
     }
 }
 
-/// How long one frame may grow, in bytes: four times the largest argument that must work.
-const LIMIT: usize = 256 << 20;
+/// How many bytes of byte order marks may come before a body.
+const MARKS: usize = 1 << 10;
 
 /// How much of a body that is nothing we know is kept for the message.
 const FOREIGN: usize = 64 << 10;
@@ -44,13 +44,15 @@ const FOREIGN: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct Framing {
     mode: Mode,
+    /// How long one frame may be, in bytes.
+    limit: usize,
     full: bool,
 }
 
 #[derive(Debug)]
 enum Mode {
-    /// Nothing decided; the bytes so far.
-    Start(Vec<u8>),
+    /// Nothing decided; the bytes so far, but for white space that changes nothing, and how many came before them.
+    Start(Vec<u8>, usize),
     Sse(sse::Decoder),
     Json(Values),
     Foreign(Foreign),
@@ -66,18 +68,21 @@ struct Foreign {
     searched: usize,
 }
 
-impl Default for Framing {
-    fn default() -> Self {
-        Framing { mode: Mode::Start(Vec::new()), full: false }
-    }
-}
-
 impl Framing {
+    /// Frames of at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Framing {
+        Framing { mode: Mode::Start(Vec::new(), 0), limit, full: false }
+    }
+
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
-        if let Mode::Start(begun) = &mut self.mode {
+        if let Mode::Start(begun, dropped) = &mut self.mode {
             begun.extend_from_slice(bytes);
-            if let Some(mode) = mode(begun, false) {
+            *dropped += drop_white(begun);
+            if *dropped > self.limit {
+                return self.too_long(on);
+            }
+            if let Some(mode) = mode(begun, false, self.limit) {
                 let begun = std::mem::take(begun);
                 self.mode = mode;
                 self.feed(&begun, on);
@@ -89,20 +94,25 @@ impl Framing {
 
     /// The body ended, at its end or before.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
-        if let Mode::Start(begun) = &mut self.mode {
+        if let Mode::Start(begun, _) = &mut self.mode {
             let begun = std::mem::take(begun);
-            let Some(mode) = mode(&begun, true) else { return };
+            let Some(mode) = mode(&begun, true, self.limit) else { return };
             self.mode = mode;
             self.feed(&begun, on);
         }
+        if self.full {
+            return;
+        }
         match &mut self.mode {
             Mode::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
-            Mode::Json(values) => values.finish(on),
-            Mode::Foreign(foreign) => {
-                let text = String::from_utf8_lossy(&foreign.kept);
-                on(Frame::Foreign { text: &text, html: unmarked(&foreign.kept).starts_with(b"<") });
+            Mode::Json(values) => {
+                values.finish(on);
+                if values.is_full() {
+                    self.too_long(on);
+                }
             }
-            Mode::Start(_) => {}
+            Mode::Foreign(foreign) => foreign.report(on),
+            Mode::Start(..) => {}
         }
     }
 
@@ -110,37 +120,63 @@ impl Framing {
         if self.full {
             return;
         }
-        let held = match &mut self.mode {
+        let is_full = match &mut self.mode {
             Mode::Sse(decoder) => {
                 decoder.push(bytes, &mut |e| on(Frame::Event { name: e.name, data: e.data }));
-                decoder.held()
+                decoder.is_full()
             }
             Mode::Json(values) => {
                 values.push(bytes, on);
-                values.held()
+                values.is_full()
             }
             Mode::Foreign(foreign) => {
                 let (kept, rest) = bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
                 foreign.kept.extend_from_slice(kept);
                 if foreign.has_event() {
                     let begun = std::mem::take(&mut foreign.kept);
-                    self.mode = Mode::Sse(sse::Decoder::default());
+                    self.mode = Mode::Sse(sse::Decoder::limited(self.limit));
                     self.feed(&begun, on);
                     return self.feed(rest, on);
                 }
-                0
+                if foreign.kept.len() == FOREIGN {
+                    self.full = true;
+                    foreign.report(on);
+                }
+                false
             }
-            Mode::Start(_) => 0,
+            Mode::Start(..) => false,
         };
-        if held > LIMIT {
-            self.full = true;
-            self.mode = Mode::Start(Vec::new());
-            on(Frame::TooLong);
+        if is_full {
+            self.too_long(on);
         }
+    }
+
+    fn too_long(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
+        self.full = true;
+        self.mode = Mode::Foreign(Foreign::default());
+        on(Frame::TooLong);
     }
 }
 
+/// A byte order mark.
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Drops white space at the beginning, behind a mark, so that no byte of it is looked at again, and gives how much that was. One byte
+/// stays where it belongs to a line: a field of an event stream that does not begin its line is none.
+fn drop_white(begun: &mut Vec<u8>) -> usize {
+    let mark = if begun.starts_with(MARK) { MARK.len() } else { 0 };
+    let white = begun[mark..].len() - begun[mark..].trim_ascii_start().len();
+    let stays = usize::from(white > 0 && !matches!(begun[mark + white - 1], b'\n' | b'\r'));
+    begun.drain(mark..mark + white - stays);
+    white - stays
+}
+
 impl Foreign {
+    fn report(&self, on: &mut dyn FnMut(Frame<'_>)) {
+        let text = String::from_utf8_lossy(&self.kept);
+        on(Frame::Foreign { text: &text, html: unmarked(&self.kept).starts_with(b"<") });
+    }
+
     /// Whether a line of an event follows after all. The specification of event streams skips lines with unknown fields,
     /// so the first line alone decides nothing. An HTML page may have any line.
     fn has_event(&mut self) -> bool {
@@ -162,8 +198,6 @@ impl Foreign {
     }
 }
 
-const MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// A body without the byte order marks and the white space before it.
 fn unmarked(begun: &[u8]) -> &[u8] {
     let mut rest = begun.trim_ascii_start();
@@ -176,21 +210,23 @@ fn unmarked(begun: &[u8]) -> &[u8] {
 /// What a body that begins with these bytes is; `None` while that is open. `all` says that no more will come.
 ///
 /// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
-fn mode(begun: &[u8], all: bool) -> Option<Mode> {
+fn mode(begun: &[u8], all: bool, limit: usize) -> Option<Mode> {
     let rest = unmarked(begun);
-    let first = rest.first()?;
+    let Some(first) = rest.first() else {
+        return (begun.len() > MARKS).then(|| Mode::Foreign(Foreign::default()));
+    };
     if !all && MARK.starts_with(rest) {
         return None;
     }
     if matches!(first, b'{' | b'[') {
-        return Some(Mode::Json(Values::default()));
+        return Some(Mode::Json(Values::limited(limit)));
     }
     // A line of an event stream is a comment, or a field's name, and a colon unless the value is empty.
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
-            Some([b':', ..]) => return Some(Mode::Sse(sse::Decoder::default())),
-            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(Mode::Sse(sse::Decoder::default())),
+            Some([b':', ..]) => return Some(Mode::Sse(sse::Decoder::limited(limit))),
+            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(Mode::Sse(sse::Decoder::limited(limit))),
             Some([]) if !all && !field.is_empty() => return None,
             None if !all && field.starts_with(rest) => return None,
             _ => {}
@@ -204,8 +240,12 @@ mod tests {
     use super::*;
 
     fn frames(pieces: &[&[u8]]) -> Vec<String> {
+        limited(pieces, usize::MAX)
+    }
+
+    fn limited(pieces: &[&[u8]], limit: usize) -> Vec<String> {
         let mut out = Vec::new();
-        let mut framing = Framing::default();
+        let mut framing = Framing::new(limit);
         let mut on = |f: Frame<'_>| out.push(format!("{f:?}"));
         for piece in pieces {
             framing.push(piece, &mut on);
@@ -244,5 +284,41 @@ mod tests {
             assert_eq!(frames(&single), [first], "{body}");
         }
         assert!(frames(&[b"", b" \n"]).is_empty());
+    }
+
+    #[test]
+    fn white_space_before_the_first_frame_counts_and_is_not_kept() {
+        for body in [
+            "\u{feff} \n  \t\r\n data: 1\n\ndata: 2\n\n",
+            "\n\n\n\ndata: 1\n\n",
+            "          {\"a\":1}",
+            " \r \n <html>",
+        ] {
+            let bytes = body.as_bytes();
+            for limit in 0..20 {
+                let whole = limited(&[bytes], limit);
+                assert_eq!(whole.last().is_some_and(|last| last == "TooLong"), whole.contains(&"TooLong".to_owned()));
+                for step in 1..bytes.len() {
+                    assert_eq!(
+                        limited(&bytes.chunks(step).collect::<Vec<_>>(), limit),
+                        whole,
+                        "{body:?} {limit} {step}"
+                    );
+                }
+            }
+        }
+        let mut framing = Framing::new(usize::MAX);
+        for _ in 0..1000 {
+            framing.push(&[b' '; 1000], &mut |_| {});
+        }
+        let Mode::Start(kept, dropped) = framing.mode else { panic!("nothing is decided") };
+        assert_eq!((kept.len(), dropped), (1, 999_999));
+    }
+
+    #[test]
+    fn a_page_without_end_is_given_once() {
+        let page = [b'x'; 1000];
+        assert_eq!(frames(&[&page[..]; 100]).len(), 1);
+        assert_eq!(frames(&[&page[..]; 100]), frames(&[&[b'x'; 100_000][..]]));
     }
 }

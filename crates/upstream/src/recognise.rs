@@ -35,7 +35,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
             Err(_) => {}
         }
     };
-    let mut framing = Framing::default();
+    let mut framing = Framing::new(usize::MAX);
     framing.push(bytes, &mut on);
     framing.finish(&mut on);
     let array = bytes.trim_ascii_start().starts_with(b"[");

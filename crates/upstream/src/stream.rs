@@ -44,7 +44,12 @@ pub struct StreamOptions {
     pub id: Option<String>,
     /// Takes credentials out of errors, warnings and names: a server may repeat the key that it was sent. What the model writes stays.
     pub redactor: Redactor,
+    /// How many bytes one event of the body, or one JSON value, may have: 64 MiB if it is not said.
+    pub max_frame: Option<usize>,
 }
+
+/// The longest frame that is read where nothing else is said, in bytes.
+const MAX_FRAME: usize = 64 << 20;
 
 /// How the bytes of a response ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +76,7 @@ struct Reader {
     api: Api,
     /// Name and text of the first frame, until the first event is written: tells what a body was that gave none.
     first: Option<(Option<String>, String)>,
+    max_frame: usize,
     decoder: Box<dyn Decoder>,
     turn: Turn,
 }
@@ -78,9 +84,16 @@ struct Reader {
 impl Stream {
     /// A stream of `api` that has not begun.
     pub fn new(api: Api, options: StreamOptions) -> Self {
+        let max_frame = options.max_frame.unwrap_or(MAX_FRAME);
         Stream {
-            framing: Framing::default(),
-            reader: Reader { api, first: None, decoder: (api.row().decoder)(), turn: Turn::new(api, options) },
+            framing: Framing::new(max_frame),
+            reader: Reader {
+                api,
+                first: None,
+                max_frame,
+                decoder: (api.row().decoder)(),
+                turn: Turn::new(api, options),
+            },
         }
     }
 
@@ -228,10 +241,15 @@ impl Reader {
         let said = crate::failure::sentence(&self.turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
         self.turn.error(&Failure::new("not_a_stream", message, false), out);
+        self.end(&End::Eof, out);
     }
 
     fn too_long(&mut self, out: &mut dyn Sink) {
-        self.turn.error(&Failure::new("frame_too_long", "the provider sent a frame of more than 256 MiB", false), out);
+        let message = format!(
+            "the provider sent more than {} bytes without the end of an event or of a JSON value; raise --max-line if that is right",
+            self.max_frame
+        );
+        self.turn.error(&Failure::new("frame_too_long", message, false), out);
         self.end(&End::Eof, out);
     }
 

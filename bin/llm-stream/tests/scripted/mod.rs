@@ -20,6 +20,8 @@ pub enum Step {
     Wait(Receiver<()>),
     /// Silence: scripted time, which a time-out is measured against.
     Silence(Duration),
+    /// Sends these bytes again and again, until the client has closed, and says how many it took.
+    Flood(Vec<u8>, Sender<usize>),
     /// Breaks the connection with an RST.
     Reset,
     /// Waits until the client has closed, and says so.
@@ -101,6 +103,15 @@ fn serve(mut stream: TcpStream, script: Vec<Step>, requests: &Sender<Asked>) {
                 let _ = go.recv_timeout(GUARD);
             }
             Step::Silence(time) => std::thread::sleep(time),
+            Step::Flood(bytes, taken) => {
+                let block = bytes.repeat((64 * 1024 / bytes.len()).max(1));
+                let mut sent = 0;
+                while stream.write_all(&block).is_ok() {
+                    sent += block.len();
+                }
+                let _ = taken.send(sent);
+                return;
+            }
             Step::Reset => {
                 rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).unwrap();
                 return;
@@ -261,6 +272,48 @@ impl Drop for File {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// A body in gzip's form that is `start`, so often `byte`, and `end`: one bit for some twenty bytes (RFC 1951, fixed codes).
+pub fn gzip_run(start: &str, byte: u8, times: usize, end: &str) -> Vec<u8> {
+    let mut out = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
+    let (mut bits, mut count) = (0_u64, 0);
+    // `value` with its first bit lowest, or, for a code, reversed.
+    let mut put = |value: u64, length: u32, is_code: bool| {
+        let value = if is_code { value.reverse_bits() >> (64 - length) } else { value };
+        bits |= value << count;
+        count += length;
+        while count >= 8 {
+            out.push(bits as u8);
+            (bits, count) = (bits >> 8, count - 8);
+        }
+    };
+    // One block, the last one, with fixed codes.
+    put(0b011, 3, false);
+    let literal = |byte: u8| if byte < 144 { (0x30 + u64::from(byte), 8) } else { (0x190 + u64::from(byte) - 144, 9) };
+    let rest = (times - 1) % 258;
+    for byte in start.bytes().chain(std::iter::repeat_n(byte, 1 + rest)) {
+        let (code, length) = literal(byte);
+        put(code, length, true);
+    }
+    for _ in 0..(times - 1) / 258 {
+        put(0b1100_0101, 8, true); // 258 bytes
+        put(0, 5, true); // that stand one byte before
+    }
+    for byte in end.bytes() {
+        let (code, length) = literal(byte);
+        put(code, length, true);
+    }
+    put(0, 7, true); // the end of the block
+    put(0, 7, false);
+    let table: Vec<u32> = (0..256)
+        .map(|n| (0..8).fold(n, |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 }))
+        .collect();
+    let body = start.bytes().chain(std::iter::repeat_n(byte, times)).chain(end.bytes());
+    let crc = !body.fold(!0_u32, |crc, byte| crc >> 8 ^ table[(crc as u8 ^ byte) as usize]);
+    out.extend_from_slice(&crc.to_le_bytes());
+    out.extend_from_slice(&u32::try_from(start.len() + times + end.len()).unwrap().to_le_bytes());
+    out
 }
 
 /// A body in gzip's form, stored without compression (RFC 1952, RFC 1951).

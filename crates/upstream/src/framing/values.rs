@@ -17,6 +17,10 @@ pub(super) struct Values {
     last: u8,
     /// Whether the top-level `[` came.
     array: bool,
+    /// How many bytes stand between the last value and what comes.
+    between: usize,
+    limit: usize,
+    full: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,14 +39,30 @@ enum State {
 }
 
 impl Values {
+    /// Values of at most `limit` bytes, and at most so many between two.
+    pub(super) fn limited(limit: usize) -> Values {
+        Values { limit, ..Values::default() }
+    }
+
+    /// Whether a value was longer than the limit. Nothing is given any more. How the bytes were cut does not show.
+    pub(super) fn is_full(&self) -> bool {
+        self.full
+    }
+
     /// Takes the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
+        if self.full {
+            return;
+        }
         let mut from = 0; // where what is not yet in `kept` begins
         for (at, &byte) in bytes.iter().enumerate() {
             match self.state {
                 State::Between => {
                     from = at;
                     self.between(byte);
+                    if self.full {
+                        return;
+                    }
                     if self.state == State::Between {
                         from = at + 1;
                     }
@@ -89,6 +109,7 @@ impl Values {
             }
         }
         if self.state != State::Between {
+            self.full |= self.kept.len() + bytes.len() - from > self.limit;
             self.kept.extend_from_slice(&bytes[from..]);
         }
     }
@@ -98,14 +119,12 @@ impl Values {
         self.give(&[], on, true);
     }
 
-    /// How many bytes are held for the value that has begun.
-    pub(super) fn held(&self) -> usize {
-        self.kept.len()
-    }
-
     fn between(&mut self, byte: u8) {
         match byte {
-            b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | 0xef | 0xbb | 0xbf => {}
+            b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | 0xef | 0xbb | 0xbf => {
+                self.between += 1;
+                self.full |= self.between > self.limit;
+            }
             b'[' if !self.array => self.array = true,
             b'{' | b'[' => {
                 self.state = State::Value;
@@ -117,6 +136,10 @@ impl Values {
     }
 
     fn give(&mut self, rest: &[u8], on: &mut dyn FnMut(Frame<'_>), broken: bool) {
+        self.full |= self.kept.len() + rest.len() > self.limit;
+        if self.full {
+            return;
+        }
         let whole = if self.kept.is_empty() {
             String::from_utf8_lossy(rest)
         } else {
@@ -129,6 +152,7 @@ impl Values {
         self.kept.clear();
         self.state = State::Between;
         self.depth = 0;
+        self.between = 0;
     }
 }
 
@@ -138,7 +162,7 @@ mod tests {
 
     fn frames(body: &str, step: usize) -> Vec<String> {
         let mut out = Vec::new();
-        let mut values = Values::default();
+        let mut values = Values::limited(usize::MAX);
         let mut on = |f: Frame<'_>| match f {
             Frame::Value(text) => out.push(text.to_owned()),
             Frame::Broken(text) => out.push(format!("broken {text}")),
@@ -149,6 +173,27 @@ mod tests {
         }
         values.finish(&mut on);
         out
+    }
+
+    #[test]
+    fn a_value_over_the_limit_ends_it_however_the_bytes_come() {
+        let body = b"{\"a\":1}\n  {\"bb\":22}\n          {\"a\":1}\n{\"ccccc\":33333333}{}";
+        let read = |limit: usize, step: usize| {
+            let mut out = Vec::new();
+            let mut values = Values::limited(limit);
+            let mut on = |f: Frame<'_>| out.push(format!("{f:?}"));
+            for piece in body.chunks(step) {
+                values.push(piece, &mut on);
+            }
+            values.finish(&mut on);
+            (out, values.is_full())
+        };
+        for limit in 0..30 {
+            let whole = read(limit, 1000);
+            assert!((1..20).all(|step| read(limit, step) == whole), "{limit}");
+            let expected = [(7, 0), (9, 1), (11, 2), (18, 3)].into_iter().find(|(least, _)| limit < *least);
+            assert_eq!((whole.0.len(), whole.1), expected.map_or((5, false), |(_, values)| (values, true)), "{limit}");
+        }
     }
 
     #[test]
