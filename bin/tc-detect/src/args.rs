@@ -9,7 +9,7 @@ use stdio::Emit;
 /// Is there a tool call in this stream?
 ///
 /// Passes every event through and adds one `decision` event to each stream, as early as the checker can. The exit status is
-/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known.
+/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known or there is none.
 #[derive(Debug, Parser)]
 #[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
@@ -47,10 +47,12 @@ Examples:
   tc-detect --then 'tc-accumulate | tool-exec --tools tools.json' --else tc-view <stream.ndjson
 
 Of several streams -q reads all, unless one calls a tool. It stops at a no only within a stream without a name that comes
-through a pipe, so that its upstream stops.";
+through a pipe, so that its upstream stops.
+
+A command of --then or --else that fails gives its status (128 + N if signal N ended it) in place of the answer.";
 
 /// Standard input under a name.
-const STDIN: &str = "/dev/stdin";
+pub const STDIN: &str = "/dev/stdin";
 
 impl Args {
     /// What counts as a call.

@@ -3,29 +3,64 @@
 use detect::Detect;
 use event::payload::line;
 use event::{Event, Machine, Payload, Raw, Sink};
+use std::cell::Cell;
 use std::io::Write;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
+use stdio::Status;
 
 /// The two commands; without one of them its streams go to standard output.
 #[derive(Clone, Debug)]
 pub struct Commands {
     then: Option<Rc<str>>,
     or_else: Option<Rc<str>>,
+    /// The status of the first one that failed.
+    failed: Rc<Cell<Option<u8>>>,
 }
 
 impl Commands {
     /// From the two options.
-    pub fn new(then: Option<String>, or_else: Option<String>) -> Self {
-        Commands { then: then.map(Into::into), or_else: or_else.map(Into::into) }
+    ///
+    /// # Errors
+    /// When one of them is empty: its streams would be lost.
+    pub fn new(then: Option<String>, or_else: Option<String>) -> anyhow::Result<Self> {
+        for (option, command) in [("--then", &then), ("--else", &or_else)] {
+            if command.as_deref().is_some_and(|command| command.trim().is_empty()) {
+                anyhow::bail!(
+                    "{option} has no command, write one behind it, such as {option} tc-view, or leave the option out"
+                );
+            }
+        }
+        Ok(Commands { then: then.map(Into::into), or_else: or_else.map(Into::into), failed: Rc::default() })
+    }
+
+    /// The status of the first command that failed: its own, or 128 and the signal that ended it.
+    pub fn failed(&self) -> Option<u8> {
+        self.failed.get()
+    }
+
+    fn ended(&self, command: &str, status: ExitStatus) {
+        let code = match (status.code(), status.signal()) {
+            // Whoever reads its output has had enough.
+            (Some(0 | 141), _) | (None, Some(SIGPIPE)) => return,
+            (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
+            (None, signal) => {
+                stdio::message("tc-detect", &format!("'{command}' was ended by {status}"));
+                u8::try_from(128 + signal.unwrap_or_default()).unwrap_or(u8::MAX)
+            }
+        };
+        self.failed.set(self.failed.get().or(Some(code)));
     }
 }
+
+const SIGPIPE: i32 = 13;
 
 /// Where the lines of one stream go.
 enum Target {
     /// Not known yet: they are kept.
     Kept(Vec<u8>),
-    Child(Child),
+    Child(Child, Rc<str>),
     Stdout,
 }
 
@@ -63,8 +98,9 @@ impl Branch {
             return Target::Stdout;
         };
         match Command::new("sh").args(["-c", command]).stdin(Stdio::piped()).spawn() {
-            Ok(child) => Target::Child(child),
+            Ok(child) => Target::Child(child, Rc::clone(command)),
             Err(e) => {
+                self.commands.failed.set(self.commands.failed().or(Some(Status::Error.code())));
                 stdio::message(
                     "tc-detect",
                     &format!("cannot start sh for '{command}': {e}, the stream goes to standard output"),
@@ -77,7 +113,7 @@ impl Branch {
     fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
         match &mut self.target {
             // A command that stops reading has had enough.
-            Target::Child(child) => {
+            Target::Child(child, _) => {
                 drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush())))
             }
             _ => {
@@ -95,11 +131,13 @@ impl Branch {
             self.target = Target::Stdout;
             self.put(&kept, out);
         }
-        if let Target::Child(child) = &mut self.target {
+        if let Target::Child(child, command) = &mut self.target {
             drop(child.stdin.take());
-            if let Err(e) = child.wait() {
-                stdio::message("tc-detect", &format!("waiting for the command: {e}"));
+            match child.wait() {
+                Ok(status) => self.commands.ended(command, status),
+                Err(e) => stdio::message("tc-detect", &format!("waiting for '{command}': {e}")),
             }
+            self.target = Target::Stdout;
         }
     }
 }

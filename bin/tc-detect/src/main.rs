@@ -4,6 +4,7 @@ mod args;
 mod branch;
 mod command;
 mod divert;
+mod recorded;
 mod text;
 
 use args::Args;
@@ -11,10 +12,12 @@ use branch::Branch;
 use command::Command;
 use detect::{Answer, Checker, Detect, Tally};
 use divert::Divert;
-use event::Event;
+use event::{Event, Machine};
+use recorded::recorded;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Demux, Status};
+use stdio::{Demux, Failure, Outcome, Status};
 use text::Texts;
 
 fn main() -> ExitCode {
@@ -22,29 +25,78 @@ fn main() -> ExitCode {
 }
 
 /// Asks the checker about every stream, writes its decisions where they are wanted, and answers with the status.
-fn detect_calls(args: Args) -> anyhow::Result<Status> {
+fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let tally = Tally::default();
     let build = checker(&args)?;
+    if !leave_out_recordings(&mut args, &tally) {
+        return Ok(Status::Undecided);
+    }
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
         let (tally, others) = (tally.clone(), args.others());
         move |first: &Event<'_>| Detect::new(Rc::clone(&name), build(first), tally.clone(), first).followed(others)
     };
-    let filter = args.filter();
-    let outcome = if args.then.is_some() || args.or_else.is_some() {
-        let (commands, no_time) = (branch::Commands::new(args.then, args.or_else), args.common.no_time);
-        stdio::filter(&filter, &mut Demux::new(move |first| Branch::new(detect(first), commands.clone(), no_time)))?
+    let (filter, no_time) = (args.filter(), args.common.no_time);
+    let mut failed = None;
+    let (outcome, events) = if args.then.is_some() || args.or_else.is_some() {
+        let commands = branch::Commands::new(args.then, args.or_else)?;
+        let ends = commands.clone();
+        let ran = run(&filter, move |first| Branch::new(detect(first), commands.clone(), no_time))?;
+        failed = ends.failed();
+        ran
     } else if let Some(fd) = args.decide_fd {
-        let (target, no_time) = (divert::open(fd)?, args.common.no_time);
-        stdio::filter(&filter, &mut Demux::new(move |first| Divert::new(detect(first), Rc::clone(&target), no_time)))?
+        let target = divert::open(fd)?;
+        run(&filter, move |first| Divert::new(detect(first), Rc::clone(&target), no_time))?
     } else {
-        stdio::filter(&filter, &mut Demux::new(detect))?
+        run(&filter, detect)?
     };
-    Ok(outcome.status(match tally.answer() {
+    if events == 0 && outcome.signal.is_none() {
+        stdio::message(
+            "tc-detect",
+            "the input holds no event; for a recorded body or a tape: llm-stream --replay FILE | tc-detect",
+        );
+        tally.undecided();
+    }
+    let status = outcome.status(match tally.answer() {
         Answer::Yes => Status::Done,
         Answer::No => Status::No,
         Answer::Undecided => Status::Undecided,
-    }))
+    });
+    Ok(match (status, failed) {
+        (Status::Signal(_), _) | (_, None) => status,
+        (_, Some(code)) => Status::Command(code),
+    })
+}
+
+/// Runs a machine for each stream; gives how that ended, and how many events came.
+fn run<M: Machine>(
+    filter: &stdio::Filter,
+    make: impl FnMut(&Event<'_>) -> M + 'static,
+) -> Result<(Outcome, u64), Failure> {
+    let mut machines = Demux::new(make);
+    let outcome = stdio::filter(filter, &mut machines)?;
+    Ok((outcome, machines.events()))
+}
+
+/// Takes recordings out of the operands, each with a message; they stay undecided. `false`: no input is left.
+fn leave_out_recordings(args: &mut Args, tally: &Tally) -> bool {
+    if args.files.is_empty() {
+        args.files.push(PathBuf::from("-"));
+    }
+    args.files.retain(|path| {
+        let stdin = path == Path::new("-");
+        let Some(what) = recorded(if stdin { Path::new(args::STDIN) } else { path }) else { return true };
+        let (name, file) = if stdin {
+            ("standard input".into(), "FILE".into())
+        } else {
+            (path.display().to_string(), path.display().to_string())
+        };
+        let text = format!("{name}: {what}, not events; run: llm-stream --replay {file} | tc-detect");
+        stdio::message("tc-detect", &text);
+        tally.undecided();
+        false
+    });
+    !args.files.is_empty()
 }
 
 /// Builds the checker of a choice.
@@ -56,6 +108,9 @@ type Builds = Box<dyn Fn(&Event<'_>) -> Build>;
 fn checker(args: &Args) -> anyhow::Result<Builds> {
     let calls = args.calls();
     if let Some(command) = args.checker.strip_prefix("cmd:") {
+        if command.trim().is_empty() {
+            anyhow::bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");
+        }
         let command = command.to_owned();
         let build: Build = Rc::new(move || Box::new(Command::start(&command)));
         return Ok(Box::new(move |_| Rc::clone(&build)));

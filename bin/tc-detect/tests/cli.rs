@@ -52,7 +52,8 @@ fn the_status_is_the_answer() {
         (&[], &[START, CALL, error, cut], 2),
         (&["-q"], &[other, other_end, START, CALL, END], 0),
         (&["-q"], &[other, other_end, START, TEXT, cut], 3),
-        (&["-q"], &[], 1),
+        (&["-q"], &[], 3),
+        (&["-q"], &[r#"{"type":"message","message":{"role":"user","content":"x"}}"#], 1),
         (&["-q", "-c", "cmd:grep -q tool_call_delta"], &[START, TEXT, CALL, END], 0),
         (&["-q", "-c", "cmd:grep -q no_such_thing"], &[START, TEXT, CALL, END], 1),
         (&["-q", "-c", "cmd:exit 7"], &[START, TEXT, END], 3),
@@ -188,12 +189,96 @@ fn the_whole_stream_goes_into_the_chosen_command() {
 }
 
 #[test]
+fn the_status_of_a_command_that_fails_counts() {
+    let (yes, no) = (lines(&[START, CALL, END]), lines(&[START, TEXT, END]));
+    let both = yes.clone() + &no;
+    for (args, input, status) in [
+        (&["--then", "cat >/dev/null; exit 7"][..], &yes, 7),
+        (&["--then", "cat >/dev/null; exit 7"], &no, 1),
+        (&["--else", "cat >/dev/null; exit 9"], &no, 9),
+        (&["--then", "cat >/dev/null; kill -KILL $$"], &yes, 137),
+        (&["--then", "exec no-such-command"], &yes, 127),
+        (&["--then", "exit 7", "--else", "exit 9"], &both, 7),
+        (&["--then", "true", "--else", "exit 9"], &both, 9),
+        // A command that reads no further has enough, and so has one whose reader has.
+        (&["--then", "true", "--else", "true"], &both, 0),
+        (&["--then", "kill -PIPE $$"], &yes, 0),
+    ] {
+        let out = run(args, input);
+        assert_eq!(out.status.code(), Some(status), "{args:?} {input}: {}", text(&out.stderr));
+        let said = text(&out.stderr);
+        assert_eq!(said.contains("was ended by signal: 9"), status == 137, "{said}");
+    }
+}
+
+#[test]
+fn quiet_reports_the_errors_that_it_swallows() {
+    let error = r#"{"type":"error","source":"llm-stream","code":"http_401","message":"the key\u001b is wrong","retryable":false}"#;
+    let cut = r#"{"type":"stream_end","finish_reason":"error"}"#;
+    let out = run(&["-q"], &lines(&[START, error, cut]));
+    assert_eq!(out.status.code(), Some(3));
+    let said = "tc-detect: llm-stream failed: the key\\u{1b} is wrong (http_401)\n";
+    assert_eq!((text(&out.stdout), text(&out.stderr)), ("", said));
+    let out = run(&[], &lines(&[START, error, cut]));
+    assert_eq!(text(&out.stderr), "", "it passes, so whoever reads it sees it");
+    let out = run(&["-q"], &lines(&[error]).repeat(30));
+    assert_eq!((text(&out.stderr).lines().count(), out.status.code()), (10, Some(3)));
+}
+
+#[test]
+fn recordings_are_no_events() {
+    let fixtures = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/");
+    for file in [
+        "tapes/huts.tape",
+        "streams/anthropic/row-31-second-message-start.sse",
+        "streams/openai-responses/whole.json",
+        "streams/anthropic/whole.json",
+        "streams/openai-chat/chunks-as-lines.ndjson",
+        "streams/openai-chat/error-body.json",
+    ] {
+        let path = format!("{fixtures}{file}");
+        for args in [&["-q"][..], &[], &["--then", "cat", "--else", "cat"]] {
+            let out = detect(args).arg(&path).stdin(Stdio::null()).output().unwrap();
+            let said = text(&out.stderr);
+            assert_eq!((out.status.code(), text(&out.stdout)), (Some(3), ""), "{file} {said}");
+            assert!(said.lines().count() == 1 && said.contains(&format!("llm-stream --replay {path} |")), "{said}");
+        }
+        let stdin = std::fs::File::open(&path).unwrap();
+        let out = detect(&["-q"]).stdin(stdin).output().unwrap();
+        assert!(out.status.code() == Some(3) && text(&out.stderr).contains("run: llm-stream --replay FILE"), "{file}");
+        // Through a pipe nothing can be looked at before; what holds no event is told at its end.
+        let out = run(&["-q", "--max-line", "1G"], &std::fs::read_to_string(&path).unwrap());
+        let is_told = out.status.code() == Some(3) && text(&out.stderr).contains("llm-stream --replay FILE");
+        assert_eq!(is_told, !file.contains("anthropic/whole"), "{file}: {}", text(&out.stderr));
+    }
+    let tape = format!("{fixtures}tapes/huts.tape");
+    let events = std::env::temp_dir().join(format!("tc-detect-3-{}.ndjson", std::process::id()));
+    for (with, status) in [(&[START, TEXT, END][..], 3), (&[START, CALL, END], 0)] {
+        std::fs::write(&events, lines(with)).unwrap();
+        let out = detect(&["-q"]).arg(&tape).arg(&events).output().unwrap();
+        assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
+    }
+    // Events of this format are never taken for a provider's, whatever they begin with.
+    let error = r#"{"type":"error","source":"x","code":"y","message":"z"}"#;
+    for with in [&[r#"{"type":"custom"}"#, error, START, CALL, END][..], &[error, START, CALL, END]] {
+        std::fs::write(&events, lines(with)).unwrap();
+        let out = detect(&["-q"]).arg(&events).output().unwrap();
+        assert_eq!(out.status.code(), Some(2), "an error and a call: {}", text(&out.stderr));
+    }
+    std::fs::remove_file(&events).unwrap();
+}
+
+#[test]
 fn mistakes_are_one_line_and_status_2() {
     for (args, words) in [
         (&["--checker", "psychic"][..], "unknown checker 'psychic', use one of: full"),
         (&["--checker", "lookahead:many"], "unknown checker 'lookahead:many'"),
         (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
         (&["--checker", "tags"], "lookahead:N, tag, cmd:COMMAND"),
+        (&["--checker", "cmd:"], "--checker cmd: has no command"),
+        (&["--checker", "cmd: "], "--checker cmd: has no command"),
+        (&["--then", ""], "--then has no command"),
+        (&["--then", "cat", "--else", " "], "--else has no command"),
         (&["--decide-fd", "77"], "--decide-fd 77"),
         (&["--frobnicate"], "unexpected argument '--frobnicate'"),
         (&["--strict", "-"], "line 2: not an event"),

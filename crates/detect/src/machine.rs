@@ -33,6 +33,11 @@ impl Tally {
         [Answer::Yes, Answer::Undecided].into_iter().find(some).unwrap_or_default()
     }
 
+    /// An input could not be asked about, since it holds no stream.
+    pub fn undecided(&self) {
+        self.add(Answer::Undecided);
+    }
+
     /// A yes of any stream outweighs everything, what is undecided outweighs a no.
     fn add(&self, answer: Answer) {
         let mut counts = self.counts.get();

@@ -11,6 +11,7 @@ pub struct Demux<M> {
     make: Box<dyn FnMut(&Event<'_>) -> M>,
     unnamed: Option<M>,
     named: HashMap<Box<str>, M>,
+    events: u64,
 }
 
 impl<M> std::fmt::Debug for Demux<M> {
@@ -22,11 +23,17 @@ impl<M> std::fmt::Debug for Demux<M> {
 impl<M: Machine> Demux<M> {
     /// `make` builds the machine of a stream from its first event.
     pub fn new(make: impl FnMut(&Event<'_>) -> M + 'static) -> Self {
-        Demux { make: Box::new(make), unnamed: None, named: HashMap::new() }
+        Demux { make: Box::new(make), unnamed: None, named: HashMap::new(), events: 0 }
+    }
+
+    /// How many events were read, of streams and between them.
+    pub fn events(&self) -> u64 {
+        self.events
     }
 
     /// Takes the next event of any stream. Gives whether its machine is settled.
     pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
+        self.events += 1;
         let kind = event.kind();
         let name = event.stream().map(|s| s.text());
         if kind == Kind::StreamStart

@@ -15,6 +15,8 @@ pub enum Status {
     Undecided,
     /// 130 or 143: ended by this signal (2 or 15) after what was open had been closed.
     Signal(i32),
+    /// The status of a command that was run, where that counts as the answer.
+    Command(u8),
 }
 
 impl Status {
@@ -26,6 +28,7 @@ impl Status {
             Status::Error => 2,
             Status::Undecided => 3,
             Status::Signal(n) => u8::try_from(128 + n).unwrap_or(255),
+            Status::Command(code) => code,
         }
     }
 }
