@@ -30,9 +30,9 @@ impl Params {
         Go::On(at)
     }
 
-    /// Behind closers of the call in a value whose own is missing, or which holds them: they close the call where the text ends,
-    /// or another call begins. Several may be the end before text of the answer too: the value is held until its closer, another
-    /// call or the end of the text comes, but only so long.
+    /// Behind closers of the call, in a value that holds them or lacks its own. They close the call where the text ends or another
+    /// call begins. Before other text a closer alone is the value's; several, such as those of call and section, may be the end of
+    /// the call too: the value is held, for at most [`HELD`] bytes, until its closer, another call or the end of the text decides.
     pub(super) fn ending(&mut self, text: &str, last: bool, calls: &mut Calls) -> Go {
         let at = space(text);
         self.held.push_str(&text[..at]);
