@@ -217,7 +217,7 @@ fn quiet_reports_the_errors_that_it_swallows() {
     let cut = r#"{"type":"stream_end","finish_reason":"error"}"#;
     let out = run(&["-q"], &lines(&[START, error, cut]));
     assert_eq!(out.status.code(), Some(3));
-    let said = "tc-detect: llm-stream failed: the key\\u{1b} is wrong (http_401)\n";
+    let said = "tc-detect: llm-stream: the key\\u{1b} is wrong (http_401)\n";
     assert_eq!((text(&out.stdout), text(&out.stderr)), ("", said));
     let out = run(&[], &lines(&[START, error, cut]));
     assert_eq!(text(&out.stderr), "", "it passes, so whoever reads it sees it");

@@ -61,7 +61,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         out: output::Writer::new(args.common.no_time)?,
         no_time: args.common.no_time,
         progress: args.progress,
-        errors: stdio::Errors::new("tool-exec"),
+        errors: stdio::Errors::passed("tool-exec"),
     };
     // Tokio panics where it has no files for its signals.
     stdio::check_descriptors(12)?;

@@ -213,7 +213,7 @@ impl Session {
                     self.out.pass(bytes);
                     if event.kind() == Kind::Error {
                         state.error = true;
-                        self.errors.tell(&event);
+                        self.errors.report(&event);
                     }
                     self.plan.event(&event);
                     let t = event.t().map(|t| t.text().to_owned());

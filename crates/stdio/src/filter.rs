@@ -1,6 +1,6 @@
 //! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
 
-use crate::{BadLine, BadLines, Block, Demux, Failure, Input, Output, Signals, Status, long, message};
+use crate::{BadLine, BadLines, Block, Demux, Errors, Failure, Input, Output, Signals, Status, long, message};
 use event::payload::{self, Error, Warning};
 use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
@@ -107,7 +107,11 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = Signals::new()?;
     let mut stdout = Output::new();
-    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors: 0 };
+    let errors = match options.emit {
+        Emit::Events => Errors::passed(options.command),
+        _ => Errors::kept(options.command),
+    };
+    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors };
     let mut stopped = false;
     loop {
         while !stopped {
@@ -124,7 +128,7 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     stage.finish(&mut rest);
     reader.end(rest)?;
     stdout.flush()?;
-    Ok(Outcome { error: reader.errors > 0, signal: signals.seen() })
+    Ok(Outcome { error: reader.errors.any(), signal: signals.seen() })
 }
 
 /// What the driver keeps from block to block.
@@ -133,11 +137,8 @@ struct Reader<'o> {
     scanner: Scanner,
     number: u64,
     bad: BadLines,
-    errors: u64,
+    errors: Errors,
 }
-
-/// How many errors that are not in the output are reported on standard error.
-const TOLD: u64 = 10;
 
 impl Reader<'_> {
     /// Takes one block; gives whether to stop.
@@ -185,8 +186,7 @@ impl Reader<'_> {
             match self.scanner.read(line) {
                 Ok(event) => {
                     if event.kind() == Kind::Error {
-                        self.errors += 1;
-                        tell(self.options, self.errors, &event);
+                        self.errors.report(&event);
                     }
                     if stage.event(&event, (at, next), &mut copy) && self.options.stop_when_settled {
                         return self.end(copy).map(|()| true);
@@ -214,12 +214,14 @@ impl Reader<'_> {
         if let Ok(event) = self.scanner.read(&line) {
             stage.event(&event, (0, line.len()), &mut copy);
         }
-        self.errors += 1;
+        self.errors.count();
         self.end(copy)
     }
 
     fn end(&mut self, copy: Copy<'_>) -> Result<(), Failure> {
-        self.errors += u64::from(copy.lost);
+        if copy.lost {
+            self.errors.count();
+        }
         copy.end()
     }
 
@@ -239,18 +241,6 @@ impl Reader<'_> {
         let bad = BadLine { file, number: self.number, start, length, what };
         self.bad.warn(self.options, bad, |warning| stage.bad_line(warning, copy))
     }
-}
-
-/// An `error` event has come, the `count`th. Where it is not in the output, people read it on standard error.
-#[cold]
-fn tell(options: &Filter, count: u64, event: &Event<'_>) {
-    if options.emit == Emit::Events || count > TOLD {
-        return;
-    }
-    let [source, code, text] = payload::strings(event, ["source", "code", "message"]).map(Option::unwrap_or_default);
-    let source = if source.is_empty() { "the stream" } else { &source };
-    let more = if count == TOLD { "; further errors are not reported" } else { "" };
-    message(options.command, &format!("{source} failed: {text} ({code}){more}"));
 }
 
 /// One block on its way out: lines that pass one after the other leave it as one piece.
