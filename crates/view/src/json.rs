@@ -29,6 +29,7 @@ struct Answer {
     stream: Option<Box<str>>,
     choice: u32,
     text: String,
+    refusal: String,
     reasoning: String,
     calls: Calls,
     finish_reason: Option<String>,
@@ -42,9 +43,13 @@ impl Answer {
     fn push(&mut self, event: &Event<'_>) {
         match event.kind() {
             Kind::StreamStart => self.new_turn(),
-            Kind::ContentDelta | Kind::Thinking => {
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.spoke = true;
-                let text = if event.kind() == Kind::Thinking { &mut self.reasoning } else { &mut self.text };
+                let text = match event.kind() {
+                    Kind::Thinking => &mut self.reasoning,
+                    Kind::RefusalDelta => &mut self.refusal,
+                    _ => &mut self.text,
+                };
                 if let Some(piece) = event.get("text") {
                     piece.append_str(text);
                 }
@@ -82,6 +87,7 @@ impl Answer {
             Some("assistant") if !std::mem::take(&mut self.spoke) => {
                 self.new_turn();
                 self.text = calls::content(message);
+                self.refusal = calls::plain(message.get("refusal"));
                 self.reasoning = calls::plain(message.get("reasoning"));
                 self.calls.asked(event, message);
             }
@@ -94,6 +100,7 @@ impl Answer {
 
     fn new_turn(&mut self) {
         self.text.clear();
+        self.refusal.clear();
         self.reasoning.clear();
         self.finish_reason = None;
         self.error = None;
@@ -103,6 +110,7 @@ impl Answer {
     /// Whether there is nothing to report.
     fn is_empty(&self) -> bool {
         self.text.is_empty()
+            && self.refusal.is_empty()
             && self.reasoning.is_empty()
             && self.calls.list.is_empty()
             && self.finish_reason.is_none()
@@ -118,7 +126,10 @@ impl Answer {
         if self.choice != 0 {
             o.int("choice", self.choice);
         }
-        o.str("text", &self.text).maybe_str("reasoning", Some(&*self.reasoning).filter(|r| !r.is_empty()));
+        o.str("text", &self.text);
+        for (key, text) in [("refusal", &self.refusal), ("reasoning", &self.reasoning)] {
+            o.maybe_str(key, Some(&**text).filter(|text| !text.is_empty()));
+        }
         o.array("calls", |a| {
             for call in &self.calls.list {
                 a.object(|o| write_call(o, call));

@@ -98,8 +98,8 @@ impl Page for Plain {
         }
         let text = safe(text);
         if self.begin(out, Block::Text(voice)) {
-            let sign = [(Voice::User, "> "), (Voice::Thinking, "thinking: ")];
-            sign.iter().filter(|s| s.0 == voice).for_each(|s| self.paint(out, voice.style(), s.1));
+            let mark = if voice == Voice::User { Some(("> ", voice.style())) } else { voice.mark() };
+            mark.into_iter().for_each(|(text, style)| self.paint(out, style, text));
         }
         match voice {
             Voice::User => self.paint(out, voice.style(), &text.replace('\n', "\n> ")),

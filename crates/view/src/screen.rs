@@ -228,13 +228,14 @@ impl Page for Screen {
             self.voice = Some(voice);
             self.draft.reset(voice.style());
         }
+        let mark = match voice {
+            Voice::User => Some(("❯ ", voice.style())),
+            Voice::Thinking if self.pen.colour => None,
+            _ => voice.mark(),
+        };
+        mark.filter(|_| new).into_iter().for_each(|(text, style)| self.pen.put(text, style));
         match voice {
-            Voice::User if new => self.pen.put("❯ ", voice.style()),
-            Voice::Thinking if new && !self.pen.colour => self.pen.put("thinking: ", voice.style()),
-            _ => {}
-        }
-        match voice {
-            Voice::Thinking | Voice::Answer => self.draft.push(&mut self.pen, text),
+            Voice::Thinking | Voice::Answer | Voice::Refusal => self.draft.push(&mut self.pen, text),
             Voice::User | Voice::Output => self.pen.put(text, voice.style()),
         }
         self.write(out);

@@ -11,6 +11,8 @@ pub(crate) enum Voice {
     User,
     Thinking,
     Answer,
+    /// The model's words that it will not answer.
+    Refusal,
     /// A tool's output that is the answer.
     Output,
 }
@@ -20,7 +22,16 @@ impl Voice {
         match self {
             Voice::User => Style::new().bold(),
             Voice::Thinking => Style::new().dimmed(),
-            Voice::Answer | Voice::Output => Style::new(),
+            Voice::Answer | Voice::Refusal | Voice::Output => Style::new(),
+        }
+    }
+
+    /// What stands before it, where a style alone does not say whose words it is, and in which style.
+    pub fn mark(self) -> Option<(&'static str, Style)> {
+        match self {
+            Voice::Thinking => Some(("thinking: ", self.style())),
+            Voice::Refusal => Some(("refusal: ", AnsiColor::Yellow.on_default())),
+            Voice::User | Voice::Answer | Voice::Output => None,
         }
     }
 }
@@ -153,6 +164,7 @@ impl<P: Page> Story<P> {
                 let reasoning = calls::plain(message.get("reasoning"));
                 self.speak(event, out, Voice::Thinking, &reasoning);
                 self.speak(event, out, Voice::Answer, &content);
+                self.speak(event, out, Voice::Refusal, &calls::plain(message.get("refusal")));
                 for n in self.calls.asked(event, message) {
                     self.page.call(out, &self.calls, n);
                 }
@@ -233,12 +245,17 @@ impl<P: Page> Story<P> {
         if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking) {
             self.tell_decision(out);
         }
-        self.has_unnamed |=
-            event.stream().is_none() && matches!(event.kind(), Kind::StreamStart | Kind::ContentDelta | Kind::Thinking);
+        let speaks =
+            [Kind::StreamStart, Kind::ContentDelta, Kind::RefusalDelta, Kind::Thinking].contains(&event.kind());
+        self.has_unnamed |= speaks && event.stream().is_none();
         match event.kind() {
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.begin_turn(event);
-                let voice = if event.kind() == Kind::Thinking { Voice::Thinking } else { Voice::Answer };
+                let voice = match event.kind() {
+                    Kind::Thinking => Voice::Thinking,
+                    Kind::RefusalDelta => Voice::Refusal,
+                    _ => Voice::Answer,
+                };
                 self.speak(event, out, voice, &text("text"));
             }
             Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {

@@ -251,10 +251,11 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|p| p.concat())
 }
 
-const KINDS: [&str; 18] = [
+const KINDS: [&str; 19] = [
     "stream_start",
     "thinking",
     "content_delta",
+    "refusal_delta",
     "tool_call_delta",
     "decision",
     "tool_call",
