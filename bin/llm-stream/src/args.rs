@@ -42,6 +42,9 @@ pub struct Args {
     /// A question, which goes after the log as a user's message, or before the text on standard input
     pub prompt: Option<String>,
 
+    /// Report the address, the status, retries and waits, and the time to the first event on standard error
+    #[arg(short, long)]
+    pub verbose: bool,
     #[command(flatten)]
     pub request: Request,
     #[command(flatten)]

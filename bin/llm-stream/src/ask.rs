@@ -34,7 +34,7 @@ pub fn ask(args: &Args) -> Result<Status> {
     }
     runtime()?.block_on(async {
         let watch = Watch::new()?;
-        let mut out = Out::new(args.common.no_time);
+        let mut out = Out::new(args);
         let network = || Network::new(args.connection.connect_timeout, turn.url(), &turn.route);
         if args.auto.probe {
             let network = if recorder.is_some() { None } else { Some(network()?) };
@@ -50,6 +50,7 @@ pub fn ask(args: &Args) -> Result<Status> {
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
+        given.report(out.verbose());
         let question = turn.converse(given.talk, log::question(args.prompt.as_deref(), given.text).as_deref());
         let enough = args.request.max_steps.is_some_and(|most| turn.steps() >= most);
         let mut auto = args.request.tools_mode == ToolsMode::Auto && turn.has_tools() && !enough;
@@ -58,6 +59,7 @@ pub fn ask(args: &Args) -> Result<Status> {
             if let Some(signal) = watch.signal() {
                 return Ok(Status::Signal(signal));
             }
+            out.verbose().say(format_args!("tools mode auto: {}", Auto::new(args, &turn).show(&verdict)));
             auto = !verdict.is_firm();
             turn.way.told = verdict.told;
         }

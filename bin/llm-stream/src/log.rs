@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::out::Out;
 use crate::patience::Patience;
+use crate::verbose::Verbose;
 use anyhow::{Result, bail};
 use event::Raw;
 use event::payload::Warning;
@@ -17,6 +18,16 @@ pub struct Given {
     pub talk: Conversation,
     /// The words, where no line is a JSON object.
     pub text: Option<String>,
+}
+
+impl Given {
+    /// Says what was read.
+    pub fn report(&self, verbose: Verbose) {
+        match &self.text {
+            Some(text) => verbose.say(format_args!("standard input: {} bytes of text", text.len())),
+            None => verbose.say(format_args!("standard input: a log of {} messages", self.talk.messages.len())),
+        }
+    }
 }
 
 /// Reads standard input to its end; nothing when it is a terminal or a signal comes. Lines of a log that are no events go on as

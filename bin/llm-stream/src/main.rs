@@ -27,6 +27,7 @@ mod source;
 mod tools;
 mod trouble;
 mod turn;
+mod verbose;
 
 use args::Args;
 use std::process::ExitCode;

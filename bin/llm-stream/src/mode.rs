@@ -9,6 +9,7 @@ use crate::interrupt::Watch;
 use crate::key;
 use crate::recorder::Recorder;
 use crate::turn::{Told, Turn, Way};
+use crate::verbose::Verbose;
 use anyhow::{Result, anyhow, bail};
 use event::Object;
 use std::io::ErrorKind;
@@ -180,6 +181,7 @@ impl<'a> Auto<'a> {
             if key::check(self.args, self.turn, &question.request).is_err() {
                 break;
             }
+            Verbose::new(self.args).request(&question.request, self.turn.redactor());
             // A server that cannot be reached will not answer the next one either.
             let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
                 Ok(Ok(body)) => body,

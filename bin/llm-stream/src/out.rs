@@ -1,5 +1,7 @@
 //! Standard output, as a stream's events see it.
 
+use crate::args::Args;
+use crate::verbose::Verbose;
 use event::payload::{self, Payload};
 use event::{Kind, Sink};
 use std::time::Duration;
@@ -10,18 +12,25 @@ use stdio::{Failure, Output};
 pub struct Out {
     stdout: Output,
     no_time: bool,
+    verbose: Verbose,
     failed: Option<Failure>,
     error: bool,
 }
 
 impl Out {
-    pub fn new(no_time: bool) -> Out {
-        Out { stdout: Output::new(), no_time, failed: None, error: false }
+    pub fn new(args: &Args) -> Out {
+        let (no_time, verbose) = (args.common.no_time, Verbose::new(args));
+        Out { stdout: Output::new(), no_time, verbose, failed: None, error: false }
     }
 
     /// Whether times are left out.
     pub fn no_time(&self) -> bool {
         self.no_time
+    }
+
+    /// What happens beside the events is reported here.
+    pub fn verbose(&self) -> Verbose {
+        self.verbose
     }
 
     /// Whether an `error` event was written.

@@ -79,6 +79,7 @@ pub async fn pour(
         if let Some(signal) = signal.filter(|_| !stream.has_started()) {
             return Ok((Poured::Signal(signal), End::Cancelled));
         }
+        let has_started = stream.has_started();
         let mut sink = clock.sink(name, out);
         let end = match piece.what {
             _ if signal.is_some() => End::Cancelled,
@@ -99,7 +100,11 @@ pub async fn pour(
         }
         drop(sink);
         out.check()?;
+        if stream.has_started() && !has_started {
+            out.verbose().at("first event", at);
+        }
         if stream.is_done() {
+            out.verbose().at("the stream ended", at);
             return Ok((signal.map_or(Poured::Ended, Poured::Signal), end));
         }
     }

@@ -41,7 +41,7 @@ pub fn replay(args: &Args) -> Result<Status> {
             faults: args.replay.faults(),
             said,
             watch: Watch::new()?,
-            out: Out::new(args.common.no_time),
+            out: Out::new(args),
             status: Status::Done,
         };
         for path in &args.replay.files {
@@ -87,6 +87,13 @@ impl Replay {
                 std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
             let tape = Tape::read(text).with_context(|| path.display().to_string())?;
             for exchange in &tape.exchanges {
+                let status = exchange.head.as_ref().map_or(0, |head| head.status);
+                self.out.verbose().say(format_args!(
+                    "{}, line {}: {}, HTTP {status}",
+                    path.display(),
+                    exchange.line,
+                    exchange.api
+                ));
                 self.exchange(exchange, &name).await?;
                 if self.is_stopped() {
                     break;
@@ -105,6 +112,7 @@ impl Replay {
                 api
             }
         };
+        self.out.verbose().say(format_args!("{}: {}", path.display(), api.name()));
         let source = if self.faults.any() {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
             self.recorded(vec![Read { bytes: bytes.to_vec(), ..Read::default() }], (None, End::Eof))

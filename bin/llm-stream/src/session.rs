@@ -75,6 +75,7 @@ impl Session<'_> {
                     message: &message,
                     ..Warning::default()
                 });
+                self.out.verbose().say(&message);
                 way.told = self.turn.tag();
                 refused = Some(said);
                 attempt += 1;
@@ -82,6 +83,7 @@ impl Session<'_> {
             }
             let may_fall_back = self.args.connection.fallback == Fallback::Sync && self.turn.streams() && !way.whole;
             if may_fall_back && trouble.refuses_streaming() {
+                self.out.verbose().say("streaming is refused; the whole answer is asked for at once");
                 way.whole = true;
                 continue;
             }
@@ -115,15 +117,19 @@ impl Session<'_> {
 
     /// Reports a long wait before it begins: in the stream, and to a person who would sit before it.
     fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
-        if !wait.is_announced() {
+        if !wait.is_announced() && !self.out.verbose().is_on() {
             return;
         }
         let message = format!("{}; the same is asked again {}", trouble.message(), wait.when());
         let message = self.turn.redactor().text(&message);
-        let warning = Warning { source: "llm-stream", code: "retry_wait", message: &message, ..Warning::default() };
-        self.out.event(&warning);
-        if self.scaled(wait.time) == wait.time {
+        if wait.is_announced() {
+            let warning = Warning { source: "llm-stream", code: "retry_wait", message: &message, ..Warning::default() };
+            self.out.event(&warning);
+        }
+        if wait.is_announced() && self.scaled(wait.time) == wait.time {
             stdio::message("llm-stream", &message);
+        } else {
+            self.out.verbose().say(&message);
         }
     }
 
@@ -147,12 +153,14 @@ impl Session<'_> {
         };
         if let Some(exchange) = recorded {
             let (head, mut source) = self.play(&exchange);
+            self.out.verbose().say("the tape answers");
             return Ok(self.answer(head, &mut source, stream, Limits::default()).await?.0);
         }
         let limits = Limits { idle: Some(self.args.connection.idle_timeout), deadline };
         let mut recording = self.recorder.as_ref().map(|r| r.begin(self.turn, request));
         let sent = Instant::now();
         self.out.flush()?;
+        self.out.verbose().request(request, self.turn.redactor());
         let network = self.network.as_ref().context("neither a network nor a tape that answers")?;
         let answered = tokio::select! {
             biased;
@@ -191,6 +199,7 @@ impl Session<'_> {
         stream: &mut Stream,
         limits: Limits,
     ) -> Result<(Attempt, End), Failure> {
+        self.out.verbose().at(format_args!("HTTP {}", head.status), Some(head.after));
         if !(200..300).contains(&head.status) {
             let (body, end) = self.error_body(source, limits).await?;
             return Ok(match end {

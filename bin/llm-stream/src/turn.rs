@@ -6,6 +6,7 @@ use crate::key;
 use crate::out::Out;
 use crate::route::Route;
 use crate::tools;
+use crate::verbose;
 use anyhow::{Result, anyhow, bail};
 use reqwest::Url;
 use std::env;
@@ -177,16 +178,20 @@ impl Turn {
         self.options.base_url.as_deref().unwrap_or(self.api.base_url())
     }
 
-    /// Prints the request's body: on one line, or over several for a person at a terminal.
+    /// Prints the request's body, on one line, or over several for a person at a terminal; its address goes to standard error.
     ///
     /// # Errors
     /// See [`Turn::request`]; failures of standard output.
     pub fn show(&self, args: &Args, out: &mut Out) -> Result<Status> {
-        let mut body = self.request(args, self.way)?.body;
+        let request = self.request(args, self.way)?;
+        let address = verbose::line(&request, self.redactor());
+        let mut body = request.body;
         if std::io::stdout().is_terminal() {
             body = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(&body)?)?;
+            body = event::safe_json(&body).into_owned();
         }
         out.text(&body)?;
+        stdio::message("llm-stream", &address);
         Ok(Status::Done)
     }
 

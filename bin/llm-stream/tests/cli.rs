@@ -18,7 +18,8 @@ fn dry(args: &[&str], log: &str) -> serde_json::Value {
     let mut command = command(&["--dry-run", "--model", "m"]);
     command.args(args);
     let ran = run_with(command, log);
-    assert_eq!((ran.status, ran.stdout.lines().count(), ran.stderr.as_str()), (0, 1, ""), "{ran:?}");
+    assert_eq!((ran.status, ran.stdout.lines().count(), ran.stderr.lines().count()), (0, 1, 1), "{ran:?}");
+    assert!(ran.stderr.starts_with("llm-stream: POST http"), "{ran:?}");
     serde_json::from_str(&ran.stdout).unwrap()
 }
 
@@ -180,6 +181,7 @@ fn help_names_every_option_of_the_design() {
         "--fallback",
         "--max-steps",
         "--dry-run",
+        "-v, --verbose",
         "--no-time",
         "Examples:",
     ] {

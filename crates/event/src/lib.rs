@@ -7,6 +7,7 @@
 
 mod choices;
 mod glob;
+mod hidden;
 mod kind;
 mod line;
 mod machine;
@@ -17,6 +18,7 @@ mod write;
 
 pub use choices::Choices;
 pub use glob::Glob;
+pub use hidden::{is_hidden, safe_json};
 pub use kind::Kind;
 pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};

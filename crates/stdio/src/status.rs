@@ -78,13 +78,13 @@ pub enum Failure {
     },
 }
 
-/// Writes `command: text` as one line on standard error. Control characters in `text` are escaped, since it may quote input.
+/// Writes `command: text` as one line on standard error. Control and invisible characters in `text` are escaped, since it may quote input.
 pub fn message(command: &str, text: &str) {
     let mut line = format!("{command}: ");
     for c in text.trim_end().chars() {
         if c == '\n' {
             line.push(' ');
-        } else if c.is_control() {
+        } else if c.is_control() || event::is_hidden(c) {
             line.extend(c.escape_unicode());
         } else {
             line.push(c);
