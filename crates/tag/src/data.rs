@@ -1,6 +1,10 @@
 //! Whether a message is JSON so far: what stands inside the strings of such an answer is data.
 
+use crate::parser::floor;
 use json::Scanner;
+
+/// The text is looked at in steps of this many bytes: of many short values each would search all of it for line ends.
+const STEP: usize = 256;
 
 /// Follows a message from its first byte; see the module. Each byte is seen once, and nothing is kept.
 #[derive(Clone, Debug)]
@@ -53,14 +57,15 @@ impl Data {
                 }
                 State::Json(scanner, container) => {
                     // Models write raw line ends into their strings. A string that is the whole message is prose when it has one.
-                    let end = rest.bytes().position(|c| c < b' ').unwrap_or(rest.len());
+                    let room = floor(rest, STEP);
+                    let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
                     if used < end {
                         // The value has ended; another may follow it.
                         (self.state, rest) = (State::Start, &rest[used..]);
                         continue;
                     }
-                    let control = end < rest.len();
+                    let control = end < room;
                     if control && !(*container && scanner.is_in_text()) {
                         scanner.push(&rest[end..=end]);
                     }

@@ -8,7 +8,7 @@
 use crate::dialect::{Form, Needs, Part, Scope};
 use crate::mark::{Found, find, space};
 use crate::outlet::Outlet;
-use crate::parser::{Flow, Mode, Parser, Tried};
+use crate::parser::{Flow, Mode, Parser, Tried, floor};
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
@@ -42,7 +42,8 @@ enum Recipient {
 impl Parser {
     /// At a header: waits for its end, and goes into its body.
     pub(crate) fn header(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
-        let Some(end) = text.find(MESSAGE) else {
+        // No farther than a header may reach: text that only looks like many headers is searched once.
+        let Some(end) = text[..floor(text, LONGEST + MESSAGE.len())].find(MESSAGE) else {
             return if is_header(text) { Flow::Wait(0) } else { self.no_header() };
         };
         let header = &text[..end];

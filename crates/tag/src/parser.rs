@@ -287,9 +287,14 @@ impl Parser {
                     return;
                 }
                 Flow::Back(before, n) => {
-                    let joined = before + &text[i + n..];
-                    (text, i) = (Cow::Owned(joined), 0);
+                    i += n;
                     idle += 1;
+                    if text[..i].ends_with(&before) {
+                        // All of it stands in this text: copying what follows would make many such places quadratic.
+                        i -= before.len();
+                    } else {
+                        (text, i) = (Cow::Owned(before + &text[i..]), 0);
+                    }
                 }
             }
         }

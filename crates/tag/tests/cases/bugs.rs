@@ -120,3 +120,26 @@ fn bug_26_nothing_is_held_that_opens_nothing() {
         }
     }
 }
+
+/// Texts of one beginning after another, as one piece: each byte is read a bounded number of times. Where every beginning reads
+/// or copies all that follows it, this test takes many minutes.
+#[test]
+fn bug_25_beginnings_without_end_take_linear_time() {
+    for (dialect, unit) in [
+        ("harmony", "<|channel|>comme"),
+        ("harmony", "<|start|>"),
+        ("auto", "<|start|>assistant to=f"),
+        ("hermes", "\""),
+        ("hermes", "{\"a\":"),
+        ("hermes", "[\"\n\"] "),
+        ("hermes", "<tool_call>x"),
+        ("hermes", "<tool_call>{\"name\": \"search\", x"),
+        ("kimi-k2", "<|tool_calls_section_begin|>x"),
+    ] {
+        let text = unit.repeat(1_000_000 / unit.len());
+        let (mut parser, mut out) = (parser(dialect), Sizes::default());
+        parser.push(&text, &mut out);
+        parser.finish(false, &mut out);
+        assert_eq!((out.text.len(), out.done), (text.len(), 0), "{dialect}: {unit}");
+    }
+}
