@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
+/// Every command that is built.
+pub const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
 
 /// The project's root.
 pub fn root() -> &'static Path {

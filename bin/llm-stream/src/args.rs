@@ -23,7 +23,7 @@ Examples:
   A parameter of the API:
     llm-stream -m gpt-5-mini --param reasoning_effort='\"low\"' 'Hello'
   A model without tool calls of its own, which writes them as text:
-    llm-stream -a ollama -m phi4 -t tools.json --tools-mode tag 'What time is it?' | tag-parse
+    llm-stream -a ollama -m phi4 -t tools.json --tools-mode tag 'Hi' | tag-parse
   Which way does it know?
     llm-stream -a ollama -m phi4 --probe
   A recorded body again, and one that breaks in the middle:

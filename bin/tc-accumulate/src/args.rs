@@ -41,8 +41,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  llm-stream 'What is on my list?' --tools tools.json | tc-accumulate --tools tools.json
-  tc-accumulate --emit-on final stream.ndjson | jq 'select(.type == \"tool_call\")'
+  llm-stream -t tools.json 'Is it raining?' | tc-accumulate
+  tc-accumulate --emit-on final turn.ndjson | jq 'select(.type == \"tool_call\")'
   llm-stream --replay recorded.sse | tc-accumulate --as openai";
 
 /// `--emit-on`.

@@ -41,15 +41,12 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  llm-stream 'What is on my list?' --tools tools.json | tc-detect -q && echo 'wants a tool'
-  tc-detect -q --checker tag <stream.ndjson || echo 'no call, not even one in the text'
-  tc-detect --checker lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
-  tc-detect --then 'tc-accumulate | tool-exec --tools tools.json' --else tc-view <stream.ndjson
+  llm-stream -t tools.json 'Is it raining?' | tc-detect -q && echo 'it calls'
+  tc-detect -q -c tag <stream.ndjson || echo 'no call, not even in the text'
+  tc-detect -c lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
+  tc-detect --then 'tc-accumulate | tc-view' --else tc-view <stream.ndjson
 
-Of several streams -q reads all, unless one calls a tool. It stops at a no only within a stream without a name that comes
-through a pipe, so that its upstream stops.
-
-A command of --then or --else that fails gives its status (128 + N if signal N ended it) in place of the answer.";
+Of several streams -q reads all, unless one calls a tool. It stops at a no only within a stream without a name that comes through a pipe, so that its upstream stops.  A command of --then or --else that fails gives its status (128 + N if signal N ended it) in place of the answer.";
 
 /// Standard input under a name.
 pub const STDIN: &str = "/dev/stdin";

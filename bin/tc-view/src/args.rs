@@ -26,7 +26,8 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  llm-stream --tools tools.json 'Is it raining?' | tc-accumulate | tool-exec --tools tools.json | tc-view
+  llm-stream -t tools.json 'Is it raining?' | tc-accumulate |
+    tool-exec -t tools.json | tc-view
   tc-view chat.ndjson
   tc-view --format json chat.ndjson | jq -r .text
 

@@ -83,13 +83,17 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  llm-stream --tools tools.json <chat.ndjson | tc-accumulate | tool-exec --tools tools.json >>chat.ndjson
-  tool-exec --tools tools.json --dry-run turn.ndjson | jq -r '.argv | @sh'
-  tool-exec --tools tools.json --resume chat.ndjson </dev/null >>chat.ndjson
-  tool-exec --tools tools.json --deny 'rm_*' --timeout 5s --jobs 2 turn.ndjson
+  llm-stream -t tools.json <chat.ndjson | tc-accumulate |
+    tool-exec -t tools.json >>chat.ndjson
+  tool-exec -t tools.json --dry-run turn.ndjson | jq -r '.argv | @sh'
+  tool-exec -t tools.json --resume chat.ndjson </dev/null >>chat.ndjson
+  tool-exec -t tools.json --deny 'rm_*' --timeout 5s --jobs 2 turn.ndjson
 
-A tools file: [{\"name\":\"weather\",\"parameters\":{\"type\":\"object\",\"properties\":{\"city\":{\"type\":\"string\"}}},
-                \"exec\":{\"command\":[\"./weather.sh\",\"--city={city}\"],\"class\":\"read\",\"timeout\":\"5s\"}}]";
+A tools file:
+  [{\"name\": \"weather\",
+    \"parameters\": {\"type\": \"object\",
+      \"properties\": {\"city\": {\"type\": \"string\"}}},
+    \"exec\": {\"command\": [\"./weather.sh\", \"--city={city}\"], \"class\": \"read\"}}]";
 
 /// The order of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
