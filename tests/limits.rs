@@ -57,7 +57,8 @@ impl Drop for Scratch {
 }
 
 fn name(command: &str) -> &str {
-    command.split(' ').next().unwrap_or_default()
+    let program = command.split(' ').next().unwrap_or_default();
+    program.rsplit('/').next().unwrap_or_default()
 }
 
 /// One line of this command, and status 2.
@@ -112,9 +113,13 @@ fn where_threads_and_processes_cannot_be_started_a_command_says_so() {
 #[test]
 fn a_closed_standard_output_is_an_error_of_every_command() {
     let scratch = Scratch::new("output");
-    for command in
-        COMMANDS.iter().copied().chain(["tc-detect -q $SCRATCH/turn", "llm-stream --help", "tool-exec --version"])
-    {
+    for command in COMMANDS.iter().copied().chain([
+        "tc-detect -q $SCRATCH/turn",
+        "llm-stream --help",
+        "tool-exec --version",
+        "$ROOT/bin/react Hello",
+        "$ROOT/bin/react --help",
+    ]) {
         let got = scratch.run(&format!("{command} >&-"));
         assert!(is_refusal(command, &got) && got.2.contains("standard output is closed"), "{command}: {got:?}");
         // Others hand over a /dev/null that is open for reading, too.

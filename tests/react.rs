@@ -2,78 +2,30 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/scratch.rs"]
+mod scratch;
 
+use scratch::{ASK, ASK_TAG, QUESTION, Scratch, kill, wait_for};
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
-const ASK: &str =
-    "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts.tape --model demo --log $SCRATCH/log";
-/// The same conversation with calls that are text.
-const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fixtures/tapes/huts-tag.tape --tools-mode tag \
-    --model demo --log $SCRATCH/log";
-const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
-
-/// An empty folder that goes when the test ends; the log of a run and the file of the reserving tool are in it. And how react is
-/// called.
-struct Scratch(PathBuf, &'static str);
-
-impl Scratch {
-    fn new(test: &str) -> Self {
-        Scratch::asking(ASK, test)
+/// Goes on from the log as it is until the answer is there.
+fn goes_on(scratch: &Scratch, what: &str) {
+    let ask = scratch.1;
+    let (mut status, mut out, mut err) = scratch.run(&format!("{ask} --plain"));
+    if status == 3 {
+        // It was begun and nobody knows whether it was done: only a person can.
+        assert!(out.contains("reserve waits for approval") && scratch.read("reservations").is_empty(), "{what}: {out}");
+        let id = if ask == ASK { "call_r3Vb8PsMcY" } else { "ZMfUhQiqP" };
+        (status, out, err) = scratch.run(&format!("{ask} --plain --approve-call {id}"));
     }
-
-    fn asking(ask: &'static str, test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("toolpipe-react-{}-{test}", std::process::id()));
-        fs::create_dir_all(&path).expect("a folder for the test");
-        Scratch(path, ask)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.0.join(name)).unwrap_or_default()
-    }
-
-    fn bash(&self, script: &str) -> Command {
-        let mut bash = bins::bash(script, bins::root());
-        bash.env("SCRATCH", &self.0).env("TMPDIR", &self.0).env("RESERVATIONS", self.0.join("reservations"));
-        bash.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        bash
-    }
-
-    /// Status, standard output and standard error.
-    fn run(&self, script: &str) -> (i32, String, String) {
-        let output = self.bash(script).output().expect("bash runs");
-        let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-        (output.status.code().unwrap_or(-1), out, err)
-    }
-
-    /// Goes on from the log as it is until the answer is there.
-    fn goes_on(&self, what: &str) {
-        let ask = self.1;
-        let (mut status, mut out, mut err) = self.run(&format!("{ask} --plain"));
-        if status == 3 {
-            // It was begun and nobody knows whether it was done: only a person can.
-            assert!(
-                out.contains("reserve waits for approval") && self.read("reservations").is_empty(),
-                "{what}: {out}"
-            );
-            let id = if ask == ASK { "call_r3Vb8PsMcY" } else { "ZMfUhQiqP" };
-            (status, out, err) = self.run(&format!("{ask} --plain --approve-call {id}"));
-        }
-        assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
-        // A line that was cut is told of once.
-        assert!(err.lines().count() <= 1 && !out.contains("warning"), "{what}: {out}\n{err}");
-        whole_lines(&self.read("log"));
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
+    // A line that was cut is told of once.
+    assert!(err.lines().count() <= 1 && !out.contains("warning"), "{what}: {out}\n{err}");
+    whole_lines(&scratch.read("log"));
 }
 
 /// Every line is an event.
@@ -243,7 +195,7 @@ fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
     if whole.contains("reserved:") {
         fs::write(scratch.0.join("reservations"), reserved).expect("a file");
     }
-    scratch.goes_on(&format!("cut at byte {cut}"));
+    goes_on(&scratch, &format!("cut at byte {cut}"));
     assert_eq!(scratch.read("reservations"), reserved, "cut at byte {cut}");
 }
 
@@ -263,7 +215,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
         let log = scratch.read("log");
         whole_lines(&log);
         assert!(log.contains(r#""finish_reason":"cancelled""#), "{log}");
-        scratch.goes_on("after Ctrl-C");
+        goes_on(&scratch, "after Ctrl-C");
     }
 }
 
@@ -280,23 +232,8 @@ fn a_stage_that_is_killed_stops_the_loop() {
         let mut rest = String::new();
         out.read_to_string(&mut rest).expect("text");
         assert_eq!(child.wait().expect("it ends").code(), Some(2), "{stage}: {rest}");
-        scratch.goes_on(stage);
+        goes_on(&scratch, stage);
     }
-}
-
-/// Reads until `text` has come.
-fn wait_for(from: &mut impl Read, text: &str) {
-    let mut seen = Vec::new();
-    let mut byte = [0];
-    while !seen.ends_with(text.as_bytes()) {
-        assert_eq!(from.read(&mut byte).expect("a pipe"), 1, "{}", String::from_utf8_lossy(&seen));
-        seen.push(byte[0]);
-    }
-}
-
-fn kill(signal: &str, process: &str) {
-    let status = Command::new("kill").args([signal, "--", process]).status().expect("kill runs");
-    assert!(status.success());
 }
 
 /// The last process of this name in a group.

@@ -32,7 +32,9 @@ impl Common {
     /// The driver's settings for `command` over `files`.
     pub fn filter(&self, command: &'static str, files: Vec<PathBuf>) -> stdio::Filter {
         let Common { no_time, strict, max_line, .. } = *self;
-        stdio::Filter { command, files, no_time, strict, max_line, emit: stdio::Emit::Events, stop_when_settled: false }
+        let emit = stdio::Emit::Events;
+        let (stop_when_settled, ignore_interrupts) = (false, false);
+        stdio::Filter { command, files, no_time, strict, max_line, emit, stop_when_settled, ignore_interrupts }
     }
 }
 

@@ -20,6 +20,9 @@ pub struct Args {
     /// Whether to use colours, bold and dim; `always` colours plain text too
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     color: Colour,
+    /// Go on after Ctrl-C until the input ends, to show what the commands before this one still write
+    #[arg(short, long)]
+    pub ignore_interrupts: bool,
     #[command(flatten)]
     pub common: args::Common,
 }

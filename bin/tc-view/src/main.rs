@@ -21,7 +21,9 @@ fn show(args: Args) -> anyhow::Result<Status> {
         Form::Json { terminal: true } => Box::new(view::Json::for_terminal()),
         Form::Json { terminal: false } => Box::new(view::Json::default()),
     };
-    let outcome = stdio::view(&args.common.filter("tc-view", args.files), view.as_mut())?;
+    let mut filter = args.common.filter("tc-view", args.files);
+    filter.ignore_interrupts = args.ignore_interrupts;
+    let outcome = stdio::view(&filter, view.as_mut())?;
     Ok(outcome.status(Status::Done))
 }
 

@@ -22,6 +22,8 @@ pub struct Filter {
     pub emit: Emit,
     /// Stop reading at the first machine that is settled.
     pub stop_when_settled: bool,
+    /// SIGINT does nothing: what is read ends by itself after it.
+    pub ignore_interrupts: bool,
 }
 
 /// What a filter writes.
@@ -105,7 +107,7 @@ impl<M: Machine> Stage for Demux<M> {
 /// Reads all input into `stage`; the rules of reading, flushing and ending are those of [`filter`].
 pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
-    let signals = Signals::new()?;
+    let signals = if options.ignore_interrupts { Signals::without_interrupt()? } else { Signals::new()? };
     let mut stdout = Output::new();
     let errors = match options.emit {
         Emit::Events => Errors::passed(options.command),

@@ -20,14 +20,27 @@ impl Signals {
     /// # Errors
     /// [`Failure::Limit`].
     pub fn new() -> Result<Self, Failure> {
-        Self::take().map_err(|error| Failure::Limit { what: "signals cannot be taken over", error })
+        Self::take(&[SIGINT, SIGTERM])
     }
 
-    fn take() -> std::io::Result<Self> {
+    /// The same, but for SIGINT, which does nothing from now on.
+    ///
+    /// # Errors
+    /// [`Failure::Limit`].
+    pub fn without_interrupt() -> Result<Self, Failure> {
+        let ignored = signal_hook::flag::register(SIGINT, Arc::default());
+        ignored.map_err(limit).and_then(|_| Self::take(&[SIGTERM]))
+    }
+
+    fn take(signals: &[i32]) -> Result<Self, Failure> {
+        Self::register(signals).map_err(limit)
+    }
+
+    fn register(signals: &[i32]) -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         let (seen, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        for signal in [SIGINT, SIGTERM] {
+        for &signal in signals {
             // In this order: the second signal finds `again` set by the first.
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&again))?;
             signal_hook::flag::register(signal, Arc::clone(&again))?;
@@ -44,6 +57,10 @@ impl Signals {
             n => i32::try_from(n).ok(),
         }
     }
+}
+
+fn limit(error: std::io::Error) -> Failure {
+    Failure::Limit { what: "signals cannot be taken over", error }
 }
 
 /// Becomes readable with the first signal and stays so, for commands that wait by means of their own.
