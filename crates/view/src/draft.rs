@@ -9,7 +9,7 @@ use crate::render::{INDENT, Renderer, code_label, code_style};
 use anstyle::Style;
 
 /// How much is parsed at once, in bytes. A block that is longer stays as it came.
-const WINDOW: usize = 16 * 1024;
+const WINDOW: usize = 8 * 1024;
 
 /// A carriage return, written out.
 const RETURN: &str = "\\x0d";

@@ -12,20 +12,33 @@ use toolpipe_view::{Term, Terminal};
 /// An escape character as Markdown can write it.
 const ESCAPE: &str = "&#27;";
 
-/// The screen after `pieces` of text, with a call that is running from the piece `call` on.
-fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, call: Option<usize>) -> Emulator {
+/// What happens beside the text: a call that is running from a piece on, and another size of the terminal from a piece on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Beside {
+    call: Option<usize>,
+    resize: Option<(usize, usize, usize)>,
+}
+
+/// The screen after `pieces` of text.
+fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, beside: Beside) -> Emulator {
     let mut screen = Emulator::new(columns, rows);
     let mut view = Term::new(Terminal { columns, rows, colour }, true);
     let mut lines: Vec<_> =
         pieces.iter().map(|p| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(p))).collect();
-    if let Some(at) = call {
+    if let Some(at) = beside.call {
         let call = r#"{"type":"tool_use","tool_id":"a","tool_name":"f","status":"running","input_summary":""}"#;
         lines.insert(at.min(lines.len()), call.to_owned());
     }
     let mut scanner = Scanner::default();
-    for line in lines {
+    for (n, line) in lines.iter().enumerate() {
+        if let Some((at, columns, rows)) = beside.resize
+            && at == n
+        {
+            screen.resize(columns, rows);
+            view.resize(columns, rows);
+        }
         let mut out = Vec::new();
-        view.push(&scanner.read(&line).unwrap(), &mut out);
+        view.push(&scanner.read(line).unwrap(), &mut out);
         screen.write(str::from_utf8(&out).unwrap());
     }
     let mut out = Vec::new();
@@ -75,8 +88,8 @@ proptest! {
         columns in 8..100_usize,
         colour: bool,
     ) {
-        let whole = shown(&[&text], (columns, 4000), colour, None);
-        let cut = shown(&pieces(&text, &cuts), (columns, 4000), colour, None);
+        let whole = shown(&[&text], (columns, 4000), colour, Beside::default());
+        let cut = shown(&pieces(&text, &cuts), (columns, 4000), colour, Beside::default());
         prop_assert_eq!(whole.marked(), cut.marked(), "{:?}", text);
     }
 
@@ -88,8 +101,9 @@ proptest! {
         rows in 4..20_usize,
         colour: bool,
         call in prop::option::of(0..20_usize),
+        resize in prop::option::of((0..20_usize, 8..60_usize, 4..20_usize)),
     ) {
-        let screen = shown(&pieces(&text, &cuts), (columns, rows), colour, call);
+        let screen = shown(&pieces(&text, &cuts), (columns, rows), colour, Beside { call, resize });
         prop_assert_eq!(screen.lost, 0, "the cursor left the top of the screen: {:?}", text);
         let seen = letters(&screen.text());
         for (n, count) in letters(&text.replace(ESCAPE, "")).iter().enumerate() {

@@ -25,6 +25,12 @@ impl Emulator {
         Emulator { columns, rows, lines: vec![Vec::new()], row: 0, column: 0, style, lost: 0, colours: 0 }
     }
 
+    /// Takes another size; rows that are too long for it stay as they are.
+    #[allow(dead_code, reason = "not every test needs it")]
+    pub fn resize(&mut self, columns: usize, rows: usize) {
+        (self.columns, self.rows) = (columns, rows);
+    }
+
     pub fn write(&mut self, text: &str) {
         let mut chars = text.chars();
         while let Some(c) = chars.next() {
