@@ -1,7 +1,7 @@
 //! Characters that are never sent to a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and the tab, DEL, C1), or it
 /// shows nothing of its own, so that it could reorder the text around it (bidirectional controls), break its line, or carry
@@ -28,23 +28,26 @@ fn is_invisible(code: u32) -> bool {
         | 0x1_bca0..=0x1_bca3 | 0x1_d173..=0x1_d17a | 0xe_0000..=0xe_0fff)
 }
 
-/// JSON with every hidden character as a JSON escape, so that its value stays what it was. Hidden characters can only stand
-/// inside its strings.
-pub fn safe_json(json: &str) -> Cow<'_, str> {
-    let Some(first) = json.find(is_hidden) else { return Cow::Borrowed(json) };
-    let mut out = String::with_capacity(json.len() + 16);
-    out.push_str(&json[..first]);
-    for c in json[first..].chars() {
+/// `text` with every hidden character as `write` puts it.
+pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> Cow<'_, str> {
+    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len() + 16);
+    out.push_str(&text[..first]);
+    for c in text[first..].chars() {
         if is_hidden(c) {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                // Writing to a string cannot fail.
-                let _ = write!(out, "\\u{unit:04x}");
-            }
+            // Writing to a string cannot fail.
+            let _ = write(c, &mut out);
         } else {
             out.push(c);
         }
     }
     Cow::Owned(out)
+}
+
+/// JSON with every hidden character as a JSON escape: its value stays what it was. Hidden characters can only stand inside
+/// strings there.
+pub fn safe_json(json: &str) -> Cow<'_, str> {
+    escaped(json, |c, out| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}")))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod write;
 
 pub use choices::Choices;
 pub use glob::Glob;
-pub use hidden::{is_hidden, safe_json};
+pub use hidden::{escaped, is_hidden, safe_json};
 pub use kind::Kind;
 pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};

@@ -1,62 +1,17 @@
 //! Text of a model or a tool, made fit for people's eyes.
 
+pub use event::{is_hidden, safe_json};
 use std::borrow::Cow;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthChar;
 
-/// Whether `c` is written out instead of sent: a terminal would act on it (C0 but the line feed and the tab, DEL, C1), or it
-/// shows nothing of its own, so that it could reorder the text around it (bidirectional controls), break its line, or carry
-/// words that only machines read (tag characters, the selectors of plane 14).
-///
-/// The invisible ones are Unicode's `Default_Ignorable_Code_Point` and the interlinear annotation controls, but for those
-/// that ordinary writing needs because they change how their neighbours look: U+200C and U+200D (joiners of Arabic, Indic
-/// scripts and emoji), the variation selectors of letters, ideographs and emoji (U+FE00–FE02, U+FE0E, U+FE0F), those of
-/// Mongolian, U+034F, and the two fillers of old Hangul syllables.
-#[inline]
-pub fn is_hidden(c: char) -> bool {
-    match u32::from(c) {
-        0x20..=0x7e | 0x09 | 0x0a => false,
-        0..=0xad => c.is_control() || c == '\u{ad}',
-        0xae..=0x61b => false,
-        code => is_invisible(code),
-    }
-}
-
-fn is_invisible(code: u32) -> bool {
-    matches!(code,
-        0x61c | 0x17b4..=0x17b5 | 0x180e | 0x200b | 0x200e..=0x200f | 0x2028..=0x202e | 0x2060..=0x206f | 0x3164
-        | 0xfe03..=0xfe0d | 0xfeff | 0xffa0 | 0xfff0..=0xfffb
-        | 0x1_bca0..=0x1_bca3 | 0x1_d173..=0x1_d17a | 0xe_0000..=0xe_0fff)
-}
-
 /// `text` with every hidden character written out: `\x1b`, `\u202e`, `\u{e0041}`.
 pub fn safe(text: &str) -> Cow<'_, str> {
-    written_out(text, |c, out| match u32::from(c) {
+    event::escaped(text, |c, out| match u32::from(c) {
         code @ 0..=0xff => write!(out, "\\x{code:02x}"),
         code @ 0x100..=0xffff => write!(out, "\\u{code:04x}"),
         code => write!(out, "\\u{{{code:x}}}"),
     })
-}
-
-/// JSON with every hidden character as a JSON escape: its value stays what it was. Hidden characters can only stand inside
-/// strings there.
-pub fn safe_json(json: &str) -> Cow<'_, str> {
-    written_out(json, |c, out| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}")))
-}
-
-fn written_out(text: &str, write: impl Fn(char, &mut String) -> std::fmt::Result) -> Cow<'_, str> {
-    let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
-    let mut out = String::with_capacity(text.len() + 16);
-    out.push_str(&text[..first]);
-    for c in text[first..].chars() {
-        if is_hidden(c) {
-            // Writing to a string cannot fail.
-            let _ = write(c, &mut out);
-        } else {
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
 }
 
 /// How many columns `c` takes, rather too many than too few: terminals disagree about emoji that are put together of several
