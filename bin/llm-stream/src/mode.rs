@@ -172,14 +172,14 @@ impl<'a> Auto<'a> {
     /// What the server says, if it says anything in time.
     ///
     /// # Errors
-    /// When it cannot be reached at all.
+    /// When it cannot be reached at all, or must not be sent the key.
     async fn listed(&self, network: &Network) -> Result<Option<Known>, End> {
         let typed = &self.args.connection;
         let deadline = Instant::now() + PATIENCE.min(typed.idle_timeout).min(typed.timeout.unwrap_or(PATIENCE));
         let local = self.turn.route.is_local || self.turn.url().starts_with("http:");
         for (asked, question) in questions(self.turn.api, &self.turn.options, local).into_iter().enumerate() {
-            if key::check(self.args, self.turn, &question.request).is_err() {
-                break;
+            if let Err(e) = key::check(self.args, self.turn, &question.request) {
+                return Err(End::Reset(e.to_string()));
             }
             Verbose::new(self.args).request(&question.request, self.turn.redactor());
             // A server that cannot be reached will not answer the next one either.

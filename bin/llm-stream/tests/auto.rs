@@ -149,6 +149,8 @@ fn a_server_that_tells_nothing_is_asked_natively() {
         command.arg("--probe");
         run(command).refusal().to_owned()
     };
+    let said = dead("http://me:abcdef@models.invalid", &[]);
+    assert!(said.contains("--allow-insecure") && !said.contains("abcdef"), "{said}");
     let said = dead("http://127.0.0.1:1", &[]);
     assert!(said.contains("http://127.0.0.1:1/v1/models") && said.contains("refused"), "{said}");
     let (closed, is_closed) = channel();

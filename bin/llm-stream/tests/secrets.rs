@@ -136,6 +136,11 @@ fn standard_error_repeats_no_secret() {
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let ran = finish(child, Some(stdout));
     assert!(ran.status == 143 && is_clean(&ran.stderr) && ran.stderr.contains("[redacted]"), "{ran:?}");
+    // Nor do the lines about the way to an answer, and the address of a dry run.
+    for args in [&["-v", "--retries", "0"][..], &["--dry-run"]] {
+        let ran = run(with_secrets(&Server::new(vec![answer("401 Unauthorized", JSON, &body)]), args));
+        assert!(is_clean(&ran.stderr) && ran.stderr.contains("api_key=[redacted]"), "{ran:?}");
+    }
     // What was typed is not repeated either: it may be a key.
     let mut command = command(&["--model", "m", "--header", &format!("X-Api-Key: {TENANT}"), "Hi"]);
     let ran = run({
