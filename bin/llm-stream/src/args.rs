@@ -160,7 +160,7 @@ pub struct Connection {
     /// What to do when streaming is refused: ask for the whole answer at once, or fail
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Fallback::Sync)]
     pub fallback: Fallback,
-    /// Send the key over http to another machine, where anybody on the way can read it
+    /// Send keys and other secrets over http to another machine, where anybody on the way can read them
     #[arg(long)]
     pub allow_insecure: bool,
 }

@@ -56,7 +56,9 @@ pub fn check(args: &Args, turn: &Turn, request: &upstream::Request) -> Result<()
         bail!("--base-url: {} is no http or https address, write it as https://HOST/PATH", url.scheme());
     }
     let secret = request.headers.iter().any(|(name, _)| turn.is_secret(name)) || !in_url(&url).is_empty();
-    if secret && url.scheme() == "http" && !turn.route.is_local && !args.connection.allow_insecure {
+    // The way was looked at for the base URL; a path is all that may come to it.
+    let is_local = turn.route.is_local && Url::parse(turn.url()).is_ok_and(|base| base.host() == url.host());
+    if secret && url.scheme() == "http" && !is_local && !args.connection.allow_insecure {
         bail!(
             "the key would go over http to {}, where anybody on the way can read it: use https, or --allow-insecure",
             url.host_str().unwrap_or_default()
