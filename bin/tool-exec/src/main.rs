@@ -63,6 +63,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         progress: args.progress,
         errors: stdio::Errors::passed("tool-exec"),
     };
+    signals::end_when_busy()?;
     // Tokio panics where it has no files for its signals.
     stdio::check_descriptors(12)?;
     let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
