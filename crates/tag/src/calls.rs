@@ -19,10 +19,19 @@ pub(crate) enum Step {
 }
 
 /// Why a name does not count.
-pub(crate) const NO_TOOL: &str = "no tool has this name";
+pub(crate) const NO_TOOL: &str = "the tool is not in the list";
+/// The same where the tools are not known.
+const NO_NAME: &str = "the name of the tool is invalid";
+/// The name may be that of a tool, but the call is not written as the dialect writes it.
+pub(crate) const NO_END: &str = "the name of the tool is not followed by the expected marker";
+
+/// Whether a call failed at its name.
+pub(crate) fn is_about_name(why: &str) -> bool {
+    [NO_TOOL, NO_NAME, NO_END].contains(&why)
+}
 
 /// Why a message is no call's: nothing to warn of.
-pub(crate) const NO_CALL: &str = "the message holds no call";
+pub(crate) const NO_CALL: &str = "the message contains no call";
 
 /// What every engine may know of the request.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +51,16 @@ impl Context<'_> {
             Some(_) => !name.is_empty(),
             None => !self.strict && is_name(name),
         }
+    }
+
+    /// Why a name is not accepted.
+    pub fn refusal(&self, name: &str) -> &'static str {
+        if self.tools.is_some() && !name.is_empty() { NO_TOOL } else { NO_NAME }
+    }
+
+    /// Why the beginning of a text cannot become an accepted name.
+    pub fn refusal_of_start(&self, start: &str) -> &'static str {
+        if is_name(start) { self.refusal(start) } else { NO_END }
     }
 
     /// Whether the request lists a tool of this name.

@@ -4,7 +4,7 @@
 //! they kept until it is known, and where they are a string of JSON until that string ends.
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, NO_TOOL, Step};
+use crate::calls::{Calls, Context, Step};
 use crate::dialect::{Keys, Shape};
 use crate::literal::{Literal, Notation};
 use crate::parser::floor;
@@ -14,7 +14,7 @@ use event::Raw;
 const LONGEST: usize = 512;
 /// How much of arguments is kept that come before a name, where nothing marks them as a call's.
 const KEPT: usize = 4096;
-const TOO_LONG: &str = "a word in its JSON is too long";
+const TOO_LONG: &str = "a key, name or id in the JSON is too long";
 
 /// Where in the JSON the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +264,7 @@ impl Envelope {
                     }
                     taken = i;
                 }
-                _ => return Step::Fail(i, "no JSON of a call"),
+                _ => return Step::Fail(i, "the JSON is invalid"),
             }
             if self.at != At::After {
                 taken = i;
@@ -287,7 +287,7 @@ impl Envelope {
 
     /// A key has ended.
     fn key(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
-        let key = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("a key that is no JSON string")?;
+        let key = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("a key is not a JSON string")?;
         let key = key.as_ref();
         self.at = At::Colon;
         self.role = if self.keys.shape == Shape::Single && self.nested == 0 {
@@ -307,7 +307,7 @@ impl Envelope {
             Role::Function
         } else if context.strict && !matches!(key, "type" | "index") {
             // Data of another kind is told by its first key, so that it is not held back.
-            return Err("it has other members than a call");
+            return Err("the JSON has members that a call does not have");
         } else {
             Role::Other
         };
@@ -326,13 +326,13 @@ impl Envelope {
                 }
                 // Some write the name there.
                 b'"' => self.role = Role::Name,
-                _ => return Err("no function in \"function\""),
+                _ => return Err("the member \"function\" is neither an object nor a name"),
             }
         }
         match self.role {
-            Role::Name | Role::Id if !self.string && Balance::begins(c) => return Err("a name that is no string"),
+            Role::Name | Role::Id if !self.string && Balance::begins(c) => return Err("the name is not a string"),
             Role::Arguments if context.strict && !matches!(c, b'{' | b'"') => {
-                return Err("arguments that are no object");
+                return Err("the arguments are not an object");
             }
             Role::Arguments if !self.string => self.begin(context, calls)?,
             _ => {}
@@ -369,7 +369,7 @@ impl Envelope {
                     if self.string || !self.call.begun {
                         let room = KEPT.saturating_sub(self.kept.len());
                         if context.strict && !self.call.begun && piece.len() > room {
-                            return Err((from + floor(piece, room), "its name does not come"));
+                            return Err((from + floor(piece, room), "the name does not follow the arguments"));
                         }
                         self.kept.push_str(piece);
                     } else {
@@ -389,9 +389,9 @@ impl Envelope {
         self.at = At::Next;
         match self.role {
             Role::Name => {
-                let name = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("a name that is no string")?;
+                let name = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("the name is not a string")?;
                 if self.call.name.is_some() {
-                    return Err("two names");
+                    return Err("the call has two names");
                 }
                 self.call.name = Some(name.into_owned());
                 self.begin(context, calls)?;
@@ -412,14 +412,14 @@ impl Envelope {
                     let word = std::mem::take(&mut self.word);
                     if self.keys.shape == Shape::Single && self.nested == 0 && word != "null" {
                         // The value ends the call here, so that nothing after it could take it back.
-                        return Err("arguments that are no object");
+                        return Err("the arguments are not an object");
                     }
                     self.kept.push_str(if word == "null" { "{}" } else { &word });
                 } else if self.string {
                     let text = Raw::parse(&self.kept).ok().and_then(|raw| raw.str()).map(|s| s.into_owned());
-                    let Some(text) = text else { return Err("arguments in a string that is no JSON") };
+                    let Some(text) = text else { return Err("the arguments are a string that is not JSON") };
                     if context.strict && !text.trim_start().starts_with('{') {
-                        return Err("arguments that are no object");
+                        return Err("the arguments are not an object");
                     }
                     self.kept = if text.trim().is_empty() { "{}".to_owned() } else { text };
                     self.begin(context, calls)?;
@@ -441,7 +441,7 @@ impl Envelope {
     /// The name is known.
     fn begin(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
         let Some(name) = self.call.name.as_deref() else { return Ok(()) };
-        let name = context.known(name).ok_or(NO_TOOL)?;
+        let name = context.known(name).ok_or_else(|| context.refusal(name))?;
         // With a strict reading the arguments are waited for: an object with a name is found in any data.
         if self.call.begun || (context.strict && self.role != Role::Arguments && !self.call.arguments) {
             return Ok(());
@@ -463,14 +463,14 @@ impl Envelope {
         }
         self.at = if self.array { At::Comma } else { At::After };
         if self.keys.shape == Shape::Single {
-            return if self.call.arguments { Ok(()) } else { Err("an object without a call") };
+            return if self.call.arguments { Ok(()) } else { Err("an object contains no call") };
         }
         if !self.call.begun {
-            return Err("a call without a name");
+            return Err("the call has no name");
         }
         if !self.call.arguments {
             if context.strict {
-                return Err("no arguments");
+                return Err("the call has no arguments");
             }
             calls.arguments("{}");
         }

@@ -106,9 +106,9 @@ impl Expression {
         let Some(first) = text[at..].chars().next() else { return Go::On(at) };
         let (state, next) = match (&self.state, first) {
             (State::List, '[') => (State::Name, at + 1),
-            (State::List, _) => return Go::Stop(Step::Fail(at, "no list of calls")),
+            (State::List, _) => return Go::Stop(Step::Fail(at, "the list of calls is missing")),
             (State::Name, ']') if form.list && self.done > 0 => (State::End, at + 1),
-            (State::Name, ']') if form.list => return Go::Stop(Step::Fail(at, "a list without a call")),
+            (State::Name, ']') if form.list => return Go::Stop(Step::Fail(at, "the list contains no call")),
             (State::After, ']') => (State::End, at + 1),
             (State::After, c) if c == ',' || form.separators.contains(&c) => (State::Name, at + 1),
             (State::After, _) => {

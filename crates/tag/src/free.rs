@@ -65,7 +65,7 @@ impl Free {
 
     /// The whole text has ended here.
     pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
-        if self.json.is_some() { Err("the text ends inside its arguments") } else { self.say(tool, context, calls) }
+        if self.json.is_some() { Err("the text ends inside the arguments") } else { self.say(tool, context, calls) }
     }
 
     fn say(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
@@ -87,7 +87,7 @@ impl Free {
                 }
                 calls.arguments("}");
             }
-            _ => return Err("free text for a tool that takes more than one string"),
+            _ => return Err("the input is free text, but the tool takes more than one string"),
         }
         Ok(())
     }

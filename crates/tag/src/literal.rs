@@ -52,8 +52,8 @@ const MAX_WORD: usize = 4096;
 /// How much may stand in round brackets before it is known whether they are a tuple's, in bytes of JSON.
 const MAX_HELD: usize = 64 * 1024;
 
-const TOO_LONG: &str = "a word in it is too long";
-const SHORT: &str = "it is not whole";
+const TOO_LONG: &str = "a word is too long";
+const SHORT: &str = "the value is incomplete";
 
 #[derive(Clone, Debug)]
 enum State {
@@ -245,7 +245,7 @@ impl Literal {
                 self.begin(Kind::Splat, filled)?;
                 Ok(self.go(State::Key, at + 1))
             }
-            State::Splat => Err("what follows ** is no dict"),
+            State::Splat => Err("the value after ** is not a dict"),
             State::Joint => self.joint(text, at, out),
             State::Name => self.name(byte, at, out),
             State::Colon if byte == b':' => {
@@ -288,7 +288,7 @@ impl Literal {
         }
         let byte = text.as_bytes()[at];
         if matches!(byte, b'{' | b'[' | b'(') {
-            return Err("a key is no string");
+            return Err("a key is not a string");
         }
         self.comma(out);
         self.role = Role::Key;
@@ -362,7 +362,7 @@ impl Literal {
 
     fn begin(&mut self, kind: Kind, filled: bool) -> Result<(), &'static str> {
         if self.open.len() >= MAX_DEPTH as usize {
-            return Err("its brackets nest too deep");
+            return Err("the brackets nest too deeply");
         }
         self.open.push(Frame { kind, filled });
         Ok(())

@@ -66,14 +66,14 @@ impl Parser {
             Recipient::Reader => self.mode = Mode::Body { reasoning: false },
             Recipient::Nobody => self.mode = Mode::Body { reasoning: true },
             Recipient::Tool(..) if !is_assistants(header) => {
-                let message = "this message is not the assistant's own, so it is left as text";
+                let message = "not a call: the role of the message is not the assistant";
                 out.warning("tag_unparsed", message, header);
                 self.mode = Mode::Body { reasoning: false };
             }
             Recipient::Tool(name, named) => {
                 let known = self.tools.as_ref().is_none_or(|tools| tools.knows(&name));
                 if !known {
-                    let message = "this message is for a tool that is not known, so it is left as text";
+                    let message = "not a call: the tool is not in the list";
                     out.warning("tag_unparsed", message, header);
                     self.mode = Mode::Body { reasoning: false };
                 } else if named {

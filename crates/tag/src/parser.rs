@@ -237,7 +237,7 @@ impl Parser {
                     let text = std::mem::take(&mut self.held);
                     self.mode = Mode::Text;
                     if !self.cited {
-                        let message = "the text ends inside a message's header, so it is left as text";
+                        let message = "not a call: the text ends inside the message header";
                         self.warn("tag_unparsed", message, &text, out);
                     }
                     self.literal(&text, out);

@@ -9,7 +9,7 @@ mod section;
 mod tests;
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Step};
+use crate::calls::{Calls, Context, NO_CALL, Step, is_about_name};
 use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -23,8 +23,8 @@ const LONGEST: usize = 4096;
 /// White space between two calls, or before a closing marker, is waited through for this many bytes.
 const GAP: usize = 256;
 
-const GAPS: &str = "white space goes on for too long";
-const NO_MARK: &str = "a marker is missing";
+const GAPS: &str = "the white space before the next marker is too long";
+const NO_MARK: &str = "a marker of the dialect is missing";
 
 /// Where in the form the next byte stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Run {
     /// opening marker stands there and is not found in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.section || !first(self.form.call).is_empty();
-        let past = self.section || why == NO_TOOL || !matches!(self.place, Place::Open | Place::Part(0));
+        let past = self.section || is_about_name(why) || !matches!(self.place, Place::Open | Place::Part(0));
         self.begun || (self.form.needs == Needs::Listed && marked && past && why != NO_CALL)
     }
 
@@ -243,12 +243,12 @@ impl Run {
                     Engine::Expression(e) if !cut && e.finish() => return Ok(()),
                     Engine::None if n >= self.form.call.len() => {}
                     Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
-                    _ => return Err("the text ends inside it"),
+                    _ => return Err("the text ends before the call is complete"),
                 }
                 self.whole(calls);
                 Ok(())
             }
-            _ => Err("the text ends inside it"),
+            _ => Err("the text ends before the call is complete"),
         }
     }
 

@@ -113,7 +113,7 @@ fn table(form: &'static ExpressionForm, tools: Option<&Tools>, rows: &[(&str, &[
 fn lists() {
     let rows: &[(&str, &[&str], &str)] = &[
         ("[f(a=1, b='x'), g()] after", &[r#"f {"a":1,"b":"x"}"#, "g {}"], r#"done " after""#),
-        (" [ f ( a=1)]", &[], "! no tool has this name"),
+        (" [ f ( a=1)]", &[], "! the tool is not in the list"),
         ("[\n  f(a=']'),\n  g(b=[1, (2, 3)]),\n]", &[r#"f {"a":"]"}"#, r#"g {"b":[1,[2,3]]}"#], r#"done """#),
         ("[Calendar.create(title='é 日😀')]", &[r#"Calendar.create {"title":"é 日😀"}"#], r#"done """#),
         ("[functions.f(a=1)]", &[r#"f {"a":1}"#], r#"done """#),
@@ -121,14 +121,14 @@ fn lists() {
         ("[f(1, 2, 3, 4)]", &["f …"], "! an argument has no name"),
         ("[g(1)]", &["g …"], "! an argument has no name"),
         ("[f(a=1) g()]", &[r#"f {"a":1}"#], "! a call is followed by neither a comma nor the closing bracket"),
-        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! no tool has this name"),
-        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! no tool has this name"),
-        ("[]", &[], "! a list without a call"),
-        ("[,f()]", &[], "! no tool has this name"),
-        ("[1, 2]", &[], "! no tool has this name"),
-        ("[text](http://x)", &[], "! no tool has this name"),
-        ("[h(a=1)]", &[], "! no tool has this name"),
-        ("f(a=1)", &[], "! no list of calls"),
+        ("[f(a=1), h()]", &[r#"f {"a":1}"#], "! the tool is not in the list"),
+        ("[f(a=1), and]", &[r#"f {"a":1}"#], "! the tool is not in the list"),
+        ("[]", &[], "! the list contains no call"),
+        ("[,f()]", &[], "! the tool is not in the list"),
+        ("[1, 2]", &[], "! the tool is not in the list"),
+        ("[text](http://x)", &[], "! the tool is not in the list"),
+        ("[h(a=1)]", &[], "! the tool is not in the list"),
+        ("f(a=1)", &[], "! the list of calls is missing"),
         ("[f(a=1)", &[r#"f {"a":1}"#], r#"is cut """#),
         ("[f(a=1, b='x", &[r#"f {"a":1,"b":"x…"#], r#"is cut """#),
         ("[f", &[], r#"is cut "f""#),
@@ -139,7 +139,7 @@ fn lists() {
         ("[h(a=1)]", &[r#"h {"a":1}"#], r#"done """#),
         ("[名前(a=1)]", &[r#"名前 {"a":1}"#], r#"done """#),
         ("[h(1)]", &["h …"], "! an argument has no name"),
-        ("[1h(a=1)]", &[], "! no tool has this name"),
+        ("[1h(a=1)]", &[], "! the tool is not in the list"),
     ];
     table(&PYTHONIC, None, rows);
 }
@@ -156,8 +156,8 @@ fn calls_without_a_list() {
         ("f()\ng is next", &["f {}"], r#"done "g is next""#),
         ("f()\ng", &["f {}"], r#"ends "g""#),
         ("f()\ng(", &["f {}", "g {…"], r#"is cut """#),
-        ("f()\ng(a=[}", &["f {}", "g …"], "! something stands where a value should"),
-        ("g is not called", &[], "! no tool has this name"),
+        ("f()\ng(a=[}", &["f {}", "g …"], "! unexpected text where a value should begin"),
+        ("g is not called", &[], "! the tool is not in the list"),
     ];
     table(&LINES, Some(&tools()), rows);
     table(&ONE, Some(&tools()), &[("f(a=1)\ng()", &[r#"f {"a":1}"#], r#"done "\ng()""#)]);
@@ -172,9 +172,9 @@ fn calls_of_gemma() {
         ("call:c{}", &["c {}"], r#"done """#),
         ("c{}", &["c {}"], r#"done """#),
         ("call:functions.f{}", &["f {}"], r#"done """#),
-        ("call:h{}", &[], "! no tool has this name"),
-        ("call:f(a=1)", &[], "! no tool has this name"),
-        ("call f{}", &[], "! no tool has this name"),
+        ("call:h{}", &[], "! the tool is not in the list"),
+        ("call:f(a=1)", &[], "! the tool is not in the list"),
+        ("call f{}", &[], "! the tool is not in the list"),
         ("call:f", &[], r#"is cut "call:f""#),
         ("call:f{a:<|\"|>x<|", &["f {\"a\":\"x…"], r#"is cut "<|""#),
     ];

@@ -14,7 +14,7 @@ pub(super) struct Number {
 /// How many digits to another base are read. What they come to is worked out anew with each of them.
 const MAX_DIGITS: usize = 4096;
 
-const NO_NUMBER: &str = "a number is none that JSON knows";
+const NO_NUMBER: &str = "a number is not valid JSON";
 
 /// What was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

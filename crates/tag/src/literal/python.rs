@@ -4,7 +4,7 @@ use super::number::Number;
 use super::string::{self, Quoted, escape};
 use super::{Go, Kind, Literal, MAX_WORD, Role, State, TOO_LONG, Went};
 
-const NO_VALUE: &str = "something stands where a value should";
+const NO_VALUE: &str = "unexpected text where a value should begin";
 
 impl Literal {
     /// A scalar of Python, or round brackets.
@@ -43,7 +43,7 @@ impl Literal {
             return match rest.as_bytes().get(1) {
                 None => Ok(Go::Hold(at)),
                 Some(b'*') => Ok(self.go(State::Splat, at + 2)),
-                Some(_) => Err("it unpacks a list"),
+                Some(_) => Err("the call unpacks a list"),
             };
         }
         if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {

@@ -307,7 +307,7 @@ impl Parser {
             self.leave_out(&raw[..at], out);
         } else {
             if warn && !self.cited {
-                let message = format!("this is not read as a call, since {NO_TOOL}");
+                let message = format!("not a call: {NO_TOOL}");
                 self.warn("tag_unparsed", &message, &raw[..at], out);
             }
             let call = self.mode.clone();
@@ -339,7 +339,7 @@ impl Parser {
         let mut raw = std::mem::take(&mut self.raw);
         let shallow = candidate.as_ref().is_none_or(|c| c.run.is_shallow());
         if !self.cited && (open || candidate.is_some_and(|c| c.run.is_marked(why))) {
-            let message = format!("this is not read as a call, since {why}");
+            let message = format!("not a call: {why}");
             self.warn("tag_unparsed", &message, &raw[..at], out);
         }
         if shallow || at == 0 {
@@ -354,7 +354,7 @@ impl Parser {
     /// The text ended in a call. Gives false when something is left to be finished.
     pub(super) fn finish_call(&mut self, cut: bool, out: &mut dyn Outlet) -> bool {
         let tools = self.tools.clone();
-        let mut why = "the text ends inside it";
+        let mut why = "the text ends before the call is complete";
         let raw = &self.raw;
         let found = self.candidates.iter_mut().position(|c| {
             match c.run.finish(raw, c.at, cut, tools.as_deref(), &mut c.calls) {

@@ -177,7 +177,7 @@ impl Parser {
         }
         self.warn(
             "late_reasoning",
-            "the text was cut before it was clear whether its calls were only rehearsed in reasoning; where the prompt opens none, say so (--prefill '')",
+            "the stream was cut while its calls could still be part of reasoning; if the prompt opens no reasoning, pass --prefill ''",
             "",
             out,
         );
@@ -190,7 +190,7 @@ impl Parser {
         (from..self.begun).rev().for_each(|index| out.retract(index, "reasoning"));
         out.warning(
             "late_reasoning",
-            "reasoning ended here: the text before it was no answer, and its calls do not count; where the prompt had opened it, say so (prefill)",
+            "the text before this point was reasoning, and its calls do not count; if the prompt opens the reasoning, pass --prefill '<think>'",
             "",
         );
     }

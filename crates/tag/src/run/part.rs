@@ -2,7 +2,7 @@
 
 use super::{Engine, GAP, LONGEST, NO_MARK, Next, Place, Run, fail};
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, NO_CALL, NO_TOOL, Op, Step};
+use crate::calls::{Calls, Context, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -159,20 +159,20 @@ impl Run {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > LONGEST {
-            return fail(NO_TOOL);
+            return fail(NO_END);
         }
         let word = text[..at].trim_matches(' ');
         // The marker after it may have begun, so nothing can be added to the name.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
         if ends && alone && header == Header::Name && !self.begun && self.has_no_id() {
-            let Some(name) = context.known(word) else { return fail(NO_TOOL) };
+            let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
             let may = header == Header::Counted || context.may_become(word);
-            return Next::Step(if may { Step::More(0) } else { Step::Fail(0, NO_TOOL) });
+            return Next::Step(if may { Step::More(0) } else { Step::Fail(0, context.refusal_of_start(word)) });
         }
-        let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_TOOL) };
+        let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
         if header == Header::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.begun {
@@ -180,7 +180,7 @@ impl Run {
                 Header::Name => (word, None),
                 Header::Counted => (counted(word, context), Some(word)),
             };
-            let Some(name) = context.known(word) else { return fail(NO_TOOL) };
+            let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             if self.has_no_id() {
                 self.begin(name, id, calls);
             } else {
@@ -205,12 +205,12 @@ impl Run {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > 256 {
-            return fail("an id that is too long");
+            return fail("the id is too long");
         }
         match self.find(until, &text[at..]) {
             _ if at == text.len() => Next::Step(Step::More(0)),
             Found::Perhaps => Next::Step(Step::More(0)),
-            Found::No => fail("no end of the id"),
+            Found::No => fail("the id is not followed by its marker"),
             Found::Here(_) => {
                 let name = std::mem::take(&mut self.name);
                 let id = text[..at].trim_matches(' ');
@@ -224,25 +224,27 @@ impl Run {
         let open = match self.find(tag.open, text) {
             Found::Here(length) => length,
             Found::Perhaps => return Next::Step(Step::More(0)),
-            Found::No => return fail("no tag"),
+            Found::No => return fail("the tag is missing"),
         };
         let inner = &text[open..];
         let Some(end) = start_tag::end(inner, tag.end).filter(|end| *end <= LONGEST) else {
             let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
-            return Next::Step(if wait { Step::More(0) } else { Step::Fail(0, "no start tag") });
+            return Next::Step(if wait { Step::More(0) } else { Step::Fail(0, "the start tag is invalid") });
         };
         // `<toolbox` does not begin with `<tool`.
         if !start_tag::may_begin(&inner[..end], tag.end) {
-            return fail("no start tag");
+            return fail("the start tag is invalid");
         }
         let attributes = &inner[..end];
         let (attributes, empty) = match attributes.strip_suffix('/') {
             Some(short) => (short, true),
             None => (attributes, false),
         };
-        let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("a tag without a name") };
+        let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("the tag has no name") };
         let after = open + end + tag.end.len();
-        let Some(name) = context.known(name.trim()) else { return Next::Step(Step::Fail(after, NO_TOOL)) };
+        let Some(name) = context.known(name.trim()) else {
+            return Next::Step(Step::Fail(after, context.refusal(name.trim())));
+        };
         let id = start_tag::attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
         if empty {
@@ -276,7 +278,7 @@ impl Run {
                         Next::On(at)
                     }
                     Found::Perhaps => Next::Step(Step::More(at)),
-                    Found::No => Next::Step(Step::Fail(at, "no JSON object")),
+                    Found::No => Next::Step(Step::Fail(at, "the arguments are not a JSON object")),
                 };
             }
             self.deep = true;
@@ -337,7 +339,7 @@ fn may_end(parts: &[Part]) -> bool {
 }
 
 /// Why a call without a name is none.
-const NO_NAME: &str = "it names no tool, and not exactly one takes these arguments";
+const NO_NAME: &str = "the call has no name, and not exactly one tool takes its arguments";
 
 /// Whether a header is an id alone, which names no tool: a number, as Kimi K2 may write it, or what clients make up and it
 /// copies: `call_3`, `call00003`, `toolu_…`.

@@ -14,7 +14,9 @@ impl Run {
                     return Next::On(n);
                 }
                 Found::Perhaps => return Next::Step(Step::More(0)),
-                Found::No if !section.optional => return Next::Step(Step::Fail(0, "no section")),
+                Found::No if !section.optional => {
+                    return Next::Step(Step::Fail(0, "the opening marker of the section is missing"));
+                }
                 Found::No => {}
             }
         }
@@ -155,7 +157,7 @@ impl Run {
         {
             match self.find(marks, rest) {
                 Found::Here(length) => {
-                    calls.note("a closing marker too many was left out");
+                    calls.note("dropped a repeated closing marker");
                     return Next::Step(Step::Done(at + length));
                 }
                 Found::Perhaps => perhaps = true,

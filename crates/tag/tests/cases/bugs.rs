@@ -143,3 +143,41 @@ fn bug_25_beginnings_without_end_take_linear_time() {
         assert_eq!((out.text.len(), out.done), (text.len(), 0), "{dialect}: {unit}");
     }
 }
+
+/// The words of warnings.
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Outlet for Words {
+    fn content(&mut self, _text: &str) {}
+    fn reasoning(&mut self, _text: &str) {}
+    fn call(&mut self, _piece: Piece<'_>) {}
+    fn retract(&mut self, _index: i64, _reason: &'static str) {}
+    fn warning(&mut self, _code: &'static str, message: &str, _raw: &str) {
+        self.0.push(message.to_owned());
+    }
+}
+
+/// A warning says what is wrong with the call: `search` is a tool of the list, and `launch` is not.
+#[test]
+fn a_warning_names_what_is_wrong() {
+    const NO_MARKER: &str = "not a call: the name of the tool is not followed by the expected marker";
+    const NO_TOOL: &str = "not a call: the tool is not in the list";
+    for (dialect, text, want) in [
+        ("auto", "<tool_call>search(query=1)</tool_call>", NO_MARKER),
+        ("auto", "<function=\"search\">\n</function>", NO_MARKER),
+        ("auto", "<tool_call>search for huts", NO_MARKER),
+        ("auto", "<tool_call>{\"name\": \"launch\", \"arguments\": {}}</tool_call>", NO_TOOL),
+        ("kimi-k2", "<|tool_call_begin|>functions.launch:0<|tool_call_argument_begin|>{}<|tool_call_end|>", NO_TOOL),
+        ("glm45", "<tool_call>launch\n</tool_call>", NO_TOOL),
+        ("anthropic-xml", "<function_calls><invoke>", "not a call: the tag has no name"),
+        ("auto", "<tool_call>{\"tool\": \"search\"}</tool_call>", "not a call: the call has no name"),
+        ("harmony", "<|channel|>commentary to=functions.launch<|message|>{}<|call|>", NO_TOOL),
+        ("hermes", "<tool_call>{\"name\": \"se", "not a call: the text ends before the call is complete"),
+    ] {
+        let (mut parser, mut out) = (parser(dialect), Words::default());
+        parser.push(text, &mut out);
+        parser.finish(false, &mut out);
+        assert_eq!(out.0, [want], "{dialect}: {text}");
+    }
+}
