@@ -16,14 +16,17 @@ const SPACES: usize = 16;
 /// Whether `mark` stands at the beginning of `text`. In a closing tag white space may stand before the last character, as XML
 /// allows it and models write it: `</tool >`.
 pub(crate) fn starts(mark: &str, text: &str) -> Found {
-    if text.starts_with(mark) {
-        return Found::Here(mark.len());
+    let same = mark.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
+    if same == mark.len() {
+        return Found::Here(same);
     }
-    if mark.starts_with(text) {
+    if same == text.len() {
         return Found::Perhaps;
     }
-    let tag = mark.strip_suffix('>').filter(|stem| stem.contains("</"));
-    let Some(rest) = tag.and_then(|stem| text.strip_prefix(stem)) else { return Found::No };
+    if same + 1 < mark.len() || !mark.ends_with('>') || !mark.contains("</") {
+        return Found::No;
+    }
+    let rest = &text[same..];
     let spaces = space(rest);
     match rest.as_bytes().get(spaces) {
         _ if spaces > SPACES => Found::No,
