@@ -34,7 +34,7 @@ impl Given {
 /// warnings.
 ///
 /// # Errors
-/// Under `--strict` the first such line; words that cannot be sent whole; failures of standard input and output.
+/// Under `--strict` the first such line; a message that is longer than --max-line; words that cannot be sent whole; failures of standard input and output.
 pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Given> {
     if std::io::stdin().is_terminal() {
         return Ok(Given::default());
@@ -57,6 +57,9 @@ pub fn read(args: &Args, signals: &Signals, out: &mut Out) -> Result<Given> {
     drop(patience);
     if signals.seen().is_some() {
         return Ok(Given::default());
+    }
+    if let Some(Bad { number, .. }) = log.bad.iter().find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start)) {
+        bail!("standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line");
     }
     if !log.has_object && !options.strict {
         return Ok(Given { text: log.words(options.max_line)?, ..Given::default() });
@@ -156,6 +159,15 @@ impl Log {
             bail!("standard input: text of more than {max_line} bytes, raise --max-line or give less of it");
         }
         Ok(Some(text.to_owned()))
+    }
+}
+
+/// Whether a line that begins with `start` may be a message of the conversation: an object that does not begin as another event does.
+fn may_be_message(start: &[u8]) -> bool {
+    let start = start.trim_ascii_start();
+    match start.strip_prefix(br#"{"type":""#) {
+        Some(kind) => kind.starts_with(br#"message""#),
+        None => start.is_empty() || start.starts_with(b"{"),
     }
 }
 
