@@ -43,6 +43,10 @@ impl View for Live {
         self.view.push(event, out);
     }
 
+    fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
+        self.view.interrupt(out)
+    }
+
     fn finish(&mut self, out: &mut Vec<u8>) {
         self.view.finish(out);
     }

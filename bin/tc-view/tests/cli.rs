@@ -197,6 +197,32 @@ fn json_on_a_terminal_has_its_hidden_characters_escaped() {
     assert!(seen.starts_with("{\"text\":\"It is \\u001b[31mcold\\u202e.\","), "{seen:?}");
 }
 
+/// Ctrl-C goes to the whole pipe: the stage that runs calls takes its time to end them, and its results are what is to be seen.
+#[test]
+fn after_a_signal_the_results_of_running_calls_are_still_shown() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut child = tc_view(&[]).spawn().unwrap();
+    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut from = BufReader::new(from);
+    let call = r#"{"type":"tool_use","tool_id":"a","tool_name":"slow","status":"running"}"#;
+    writeln!(to, "{call}").unwrap();
+    let mut line = String::new();
+    from.read_line(&mut line).unwrap();
+    assert_eq!(line, "-> slow\n");
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    // It does not leave, however long nothing comes (without a running call it would, after half a second).
+    let second = Timespec { tv_sec: 1, tv_nsec: 500_000_000 };
+    assert_eq!(poll(&mut [PollFd::new(from.get_ref(), PollFlags::IN)], Some(&second)), Ok(0));
+    let result = r#"{"type":"tool_result","tool_id":"a","tool_name":"slow","status":"cancelled","output":""}"#;
+    writeln!(to, "{result}").unwrap();
+    line.clear();
+    from.read_line(&mut line).unwrap();
+    assert_eq!(line, "<- slow cancelled\n");
+    drop(to);
+    assert_eq!(ended(child), 130);
+}
+
 fn ended(mut child: Child) -> i32 {
     let status = child.wait().unwrap().code().unwrap();
     let mut stderr = String::new();

@@ -40,6 +40,13 @@ pub trait View {
     /// Takes the next event and appends what is to be shown now.
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
 
+    /// The command was asked to end, as was every other one of its pipe: from now on they may write on the same terminal. Returns
+    /// whether something that is shown still runs, so that the input is worth reading to its end.
+    fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        false
+    }
+
     /// The input ended: appends what is left to show.
     fn finish(&mut self, out: &mut Vec<u8>);
 }

@@ -78,6 +78,10 @@ pub(crate) trait Stage {
     }
     /// A line that is no event.
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>);
+    /// A signal asks the command to end; gives whether the stage needs its input up to the end nevertheless.
+    fn interrupt(&mut self, _: &mut Copy<'_>) -> bool {
+        false
+    }
     /// The input has ended.
     fn finish(&mut self, copy: &mut Copy<'_>);
 }
@@ -115,10 +119,22 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
     };
     let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors };
     let mut stopped = false;
+    // After a signal: whether the stage needs the rest. Another signal ends the process wherever it is.
+    let mut needs_rest = None;
     loop {
         while !stopped {
             let file = input.now();
-            let Some(block) = input.block(Some(&signals), &mut || stdout.flush())? else { break };
+            let heeded = Some(&signals).filter(|_| needs_rest != Some(true));
+            let block = input.block(heeded, &mut || stdout.flush())?;
+            if needs_rest.is_none() && signals.seen().is_some() {
+                let mut copy = Copy::new(options, &mut stdout, b"");
+                needs_rest = Some(stage.interrupt(&mut copy));
+                copy.end()?;
+                if block.is_none() && needs_rest == Some(true) {
+                    continue;
+                }
+            }
+            let Some(block) = block else { break };
             stopped = reader.block(block, &file, stage, &mut stdout)?;
         }
         if stopped || signals.seen().is_some() || !input.advance() {

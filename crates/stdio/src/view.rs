@@ -6,7 +6,8 @@ use event::payload::{self, Message, Warning};
 use event::{Event, Raw, Scanner, View};
 
 /// Shows the input to `view` until it ends or a signal comes, and writes out what the view makes of it. A line that is no
-/// event becomes a `warning` event, as in a filter; a bare chat message (`{"role":…}`), as logs may hold, is read as a `message` event.
+/// event becomes a `warning` event, as in a filter; a bare chat message (`{"role":…}`), as logs may hold, is read as a `message` event. After a
+/// signal the input is read to its end where the view needs it, until another signal.
 ///
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
@@ -52,6 +53,12 @@ impl Stage for Shown<'_> {
         self.line.clear();
         payload::line(&mut self.line, warning, None, 0, None);
         self.show(copy);
+    }
+
+    fn interrupt(&mut self, copy: &mut Copy<'_>) -> bool {
+        let mut runs = false;
+        copy.text(|out| runs = self.view.interrupt(out));
+        runs
     }
 
     fn finish(&mut self, copy: &mut Copy<'_>) {

@@ -132,6 +132,11 @@ impl Calls {
         self.list.iter_mut().filter(open).for_each(|c| c.cancelled = true);
     }
 
+    /// Whether a call is running.
+    pub fn run_on(&self) -> bool {
+        self.list.iter().any(|c| c.started && matches!(c.state, State::Running | State::Withdrawn))
+    }
+
     /// The input has ended.
     pub fn end(&mut self) {
         self.list.iter_mut().filter(|c| c.state == State::Running).for_each(|c| c.lost = true);

@@ -1,8 +1,7 @@
 //! The final answer as one JSON object on a line.
 
 use crate::calls::{self, Call, Calls, State};
-use crate::escape::safe_json;
-use event::{Event, Kind, Object, Raw, View};
+use event::{Event, Kind, Object, Raw, View, safe_json};
 
 /// The names under which the events count tokens.
 const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens", "cached_tokens"];
@@ -17,7 +16,7 @@ pub struct Json {
 }
 
 impl Json {
-    /// A view whose output a terminal may show: hidden characters (see [`crate::is_hidden`]) are JSON escapes.
+    /// A view whose output a terminal may show: hidden characters (see [`event::is_hidden`]) are JSON escapes.
     pub fn for_terminal() -> Self {
         Json { for_terminal: true, ..Json::default() }
     }
@@ -191,6 +190,10 @@ impl View for Json {
             self.answers.len() - 1
         });
         self.answers[n].push(event);
+    }
+
+    fn interrupt(&mut self, _: &mut Vec<u8>) -> bool {
+        self.answers.iter().any(|answer| answer.calls.run_on())
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

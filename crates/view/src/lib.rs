@@ -20,7 +20,8 @@ mod story;
 mod table;
 mod who;
 
-pub use escape::{columns, is_hidden, safe, safe_json};
+pub use escape::{columns, safe};
+pub use event::is_hidden;
 pub use json::Json;
 
 /// How a terminal is written to.
@@ -53,6 +54,10 @@ impl Term {
 impl event::View for Term {
     fn push(&mut self, event: &event::Event<'_>, out: &mut Vec<u8>) {
         self.0.push(event, out);
+    }
+
+    fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
+        self.0.interrupt(out)
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

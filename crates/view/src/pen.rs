@@ -87,6 +87,11 @@ impl Pen {
         }
     }
 
+    /// Nothing above the row at hand is drawn again.
+    pub fn fix(&mut self) {
+        self.highest = self.row;
+    }
+
     /// The highest row that the cursor can go back to, wherever on the screen the first one was.
     fn top(&self) -> usize {
         self.highest.max((self.deepest + 1).saturating_sub(self.rows))

@@ -151,6 +151,8 @@ impl Page for Plain {
 
     fn done(&mut self, _: &mut Vec<u8>, _: &Calls) {}
 
+    fn interrupt(&mut self, _: &mut Vec<u8>) {}
+
     fn forget(&mut self, calls: usize) {
         self.told.drain(..calls.min(self.told.len()));
     }

@@ -5,7 +5,7 @@
 //! more, with none that may before it, is written for good. The text of a model is drawn as Markdown, see [`Draft`].
 
 use crate::Terminal;
-use crate::calls::{Call, Calls};
+use crate::calls::{Call, Calls, State};
 use crate::card;
 use crate::draft::Draft;
 use crate::escape::{columns, one_line};
@@ -39,6 +39,8 @@ pub(crate) struct Screen {
     laid: Option<usize>,
     /// How many calls have their card written for good.
     kept: usize,
+    /// Others may write on the same terminal.
+    interrupted: bool,
 }
 
 impl Screen {
@@ -52,6 +54,7 @@ impl Screen {
             voice: None,
             laid: None,
             kept: 0,
+            interrupted: false,
         }
     }
 
@@ -59,14 +62,19 @@ impl Screen {
     /// on a narrower one is drawn again.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
-            self.draft.keep(&self.pen);
-            if let Some(rows) = self.laid.take() {
-                self.pen.out.push(b'\n');
-                self.pen.skip(rows + 1);
-                self.last = Some(Block::Cards);
-            }
+            self.leave();
         }
         self.pen.resize(columns, rows);
+    }
+
+    /// Leaves what may have changed as it is, and goes on below it.
+    fn leave(&mut self) {
+        self.draft.keep(&self.pen);
+        if let Some(rows) = self.laid.take() {
+            self.pen.out.push(b'\n');
+            self.pen.skip(rows + 1);
+            self.last = Some(Block::Cards);
+        }
     }
 
     /// Clears the cards that lie below the text and puts the cursor back to where the text ended.
@@ -104,6 +112,8 @@ impl Screen {
         let paint = |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
         let (sign, style, status) = card::status(call, self.no_time);
         let status_style = if sign == card::DONE { Style::new().dimmed() } else { style };
+        let not_run = if call.state == State::Withdrawn && !call.started && !call.cancelled { ", not run" } else { "" };
+        let status = status + not_run;
         let (name, status) = (one_line(&call.name, room), one_line(&status, room));
         // On a narrow terminal the status has a row of its own.
         let fits = columns(&name) + columns(&status) + 2 <= room;
@@ -272,9 +282,20 @@ impl Page for Screen {
             self.keep(call);
             self.kept += 1;
         }
-        if self.laid.is_none() && self.kept < calls.list.len() {
+        if self.laid.is_none() && self.kept < calls.list.len() && !self.interrupted {
             self.lay(&calls.list[self.kept..]);
         }
+        self.write(out);
+    }
+
+    fn interrupt(&mut self, out: &mut Vec<u8>) {
+        // Whatever others write now moves the cursor, so nothing is drawn again, and cards are written once, when they are settled.
+        self.leave();
+        if self.last != Some(Block::Cards) {
+            self.pen.end_row();
+        }
+        self.pen.fix();
+        self.interrupted = true;
         self.write(out);
     }
 

@@ -80,6 +80,8 @@ pub(crate) trait Page {
     fn end_text(&mut self, out: &mut Vec<u8>);
     /// The event has been told.
     fn done(&mut self, out: &mut Vec<u8>, calls: &Calls);
+    /// Others may write on the same terminal from now on.
+    fn interrupt(&mut self, out: &mut Vec<u8>);
     /// The first calls of the list, all settled and told of, leave it.
     fn forget(&mut self, calls: usize);
     /// The end.
@@ -307,6 +309,11 @@ impl<P: Page> View for Story<P> {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.tell(event, out);
         self.page.done(out, &self.calls);
+    }
+
+    fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
+        self.page.interrupt(out);
+        self.calls.run_on()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

@@ -223,6 +223,36 @@ jump. 天気はどうですか
 }
 
 #[test]
+fn after_an_interrupt_nothing_is_drawn_again() {
+    let log = lines(
+        r#"
+        {"type":"content_delta","text":"Some **text"}
+        {"type":"tool_use","tool_id":"a","tool_name":"f","status":"running"}
+        {"type":"tool_use","tool_id":"b","tool_name":"g","status":"running"}
+        {"type":"content_delta","text":"** and"}
+        {"type":"tool_progress","tool_id":"b","tool_name":"g","text":"half"}
+        {"type":"tool_result","tool_id":"a","tool_name":"f","status":"cancelled","output":"The command was ended before it was done."}
+        {"type":"tool_result","tool_id":"b","tool_name":"g","status":"success","output":"1"}
+        "#,
+    );
+    let (mut scanner, mut view) = (Scanner::default(), Term::new(on(40, 20, false), true));
+    let mut out = Vec::new();
+    for line in &log[..3] {
+        view.push(&scanner.read(line).unwrap(), &mut out);
+    }
+    assert!(view.interrupt(&mut out), "calls are running");
+    out.clear();
+    for line in &log[3..] {
+        view.push(&scanner.read(line).unwrap(), &mut out);
+    }
+    view.finish(&mut out);
+    let text = String::from_utf8(out).unwrap();
+    assert!(!text.contains("\u{1b}[A") && !text.contains("\u{1b}[J"), "{text:?}");
+    assert_eq!(text.matches("f\u{1b}").count() + text.matches("g\u{1b}").count(), 2, "{text:?}");
+    assert!(!view.interrupt(&mut Vec::new()), "no call is running");
+}
+
+#[test]
 fn more_cards_than_rows_are_counted() {
     let log: Vec<_> = (0..50)
         .map(|n| format!(r#"{{"type":"tool_call","index":{n},"tool_id":"{n}","tool_name":"f{n}","arguments":{{}}}}"#))
