@@ -24,8 +24,9 @@ impl Given {
     /// Says what was read.
     pub fn report(&self, verbose: Verbose) {
         match &self.text {
-            Some(text) => verbose.say(format_args!("standard input: {} bytes of text", text.len())),
-            None => verbose.say(format_args!("standard input: a log of {} messages", self.talk.messages.len())),
+            Some(text) => verbose.say(format_args!("standard input: text, {} bytes", text.len())),
+            None if self.talk.messages.is_empty() => {}
+            None => verbose.say(format_args!("standard input: a log, {} messages", self.talk.messages.len())),
         }
     }
 }

@@ -29,6 +29,6 @@ impl Patience {
             }
         };
         // Where the system has no thread to give, nothing is said.
-        Patience { _over: std::thread::Builder::new().spawn(say).is_ok().then_some(over) }
+        Patience { _over: stdio::thread(say).is_ok().then_some(over) }
     }
 }

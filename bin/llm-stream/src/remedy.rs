@@ -15,7 +15,7 @@ struct Parameter {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    Any,
+    Number,
     /// Texts that end the answer: one, or an array where the API takes nothing else (`stopSequences`, `stop_sequences`).
     Stop,
 }
@@ -36,7 +36,7 @@ const PARAMETERS: [Parameter; 6] = [
             "temperature",
         ],
         example: "0",
-        kind: Kind::Any,
+        kind: Kind::Number,
     },
     Parameter {
         options: &["max-tokens", "max-output-tokens", "max-completion-tokens", "num-predict", "n-predict"],
@@ -50,25 +50,25 @@ const PARAMETERS: [Parameter; 6] = [
             "max_tokens",
         ],
         example: "1000",
-        kind: Kind::Any,
+        kind: Kind::Number,
     },
     Parameter {
         options: &["top-p"],
         paths: ["top_p", "top_p", "top_p", "generationConfig.topP", "options.top_p", "top_p", "p"],
         example: "0.9",
-        kind: Kind::Any,
+        kind: Kind::Number,
     },
     Parameter {
         options: &["top-k"],
         paths: ["top_k", "", "top_k", "generationConfig.topK", "options.top_k", "", "k"],
         example: "40",
-        kind: Kind::Any,
+        kind: Kind::Number,
     },
     Parameter {
         options: &["seed"],
         paths: ["seed", "", "", "generationConfig.seed", "options.seed", "random_seed", "seed"],
         example: "1",
-        kind: Kind::Any,
+        kind: Kind::Number,
     },
     Parameter {
         options: &["stop", "stop-sequence", "stop-sequences"],
@@ -90,7 +90,7 @@ const PARAMETERS: [Parameter; 6] = [
 const OTHERS: [(&[&str], &str); 5] = [
     (
         &["api-key", "key", "token"],
-        "since others can see a key that is typed: export it, see --api-key-env, or put it into a file, see --api-key-file",
+        "others could see the key: export it (see --api-key-env) or put it into a file (see --api-key-file)",
     ),
     (&["url", "host", "endpoint", "api-base", "server"], "write --base-url URL"),
     (&["prompt", "question", "message", "input"], "write the prompt by itself: llm-stream 'PROMPT'"),
@@ -148,8 +148,8 @@ impl Parameter {
         let typed = typed.unwrap_or(self.example);
         let json = event::Raw::parse(typed).ok();
         match self.kind {
-            Kind::Any if json.is_some() => typed.to_owned(),
-            Kind::Any => event::quoted(typed),
+            Kind::Number if json.is_some() => typed.to_owned(),
+            Kind::Number => self.example.to_owned(), // it was left out, and the prompt follows
             Kind::Stop if json.is_some_and(|json| json.is_array()) => typed.to_owned(),
             Kind::Stop => {
                 let text = if json.is_some_and(|json| json.is_str()) { typed.to_owned() } else { event::quoted(typed) };
@@ -197,6 +197,7 @@ mod tests {
             (&["--temperature", "0", "Hi"][..], "write --param temperature=0"),
             (&["--temperature=0.50"], "write --param temperature=0.50"),
             (&["--temperature"], "write --param temperature=0"),
+            (&["--temperature", "Hi"], "write --param temperature=0"),
             (&["--max-tokens", "100"], "write --param max_tokens=100"),
             (&["--max_tokens", "100", "--api", "openai-responses"], "write --param max_output_tokens=100"),
             (&["--max-tokens", "9", "-a", "gemini"], "write --param 'generationConfig={\"maxOutputTokens\":9}'"),

@@ -9,7 +9,7 @@ use scripted::*;
 use serde_json::json;
 use std::fs::File as Handle;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 const LOG: &str = "{\"role\":\"user\",\"content\":\"one\"}\n";
 
@@ -131,10 +131,14 @@ fn who_waits_at_a_terminal_is_told_for_what() {
         stdin.write_all(input.as_bytes()).unwrap();
         (child, stdin, BufReader::new(Handle::from(terminal)))
     };
-    for (child, mut stdin, mut screen) in [start(&["hi"], ""), start(&[], ""), start(&["hi"], LOG)] {
+    let said = |screen: &mut BufReader<Handle>| {
         let mut line = String::new();
         screen.read_line(&mut line).unwrap();
         assert!(line.contains("llm-stream: still reading standard input") && line.contains("</dev/null"), "{line}");
+    };
+    let stopped = ["-INT", "-TERM"].map(|signal| (signal, start(&["hi"], "words")));
+    for (child, mut stdin, mut screen) in [start(&["hi"], ""), start(&[], ""), start(&["hi"], LOG)] {
+        said(&mut screen);
         // It goes on waiting, and says so once.
         stdin.write_all(LOG.as_bytes()).unwrap();
         drop(stdin);
@@ -143,5 +147,12 @@ fn who_waits_at_a_terminal_is_told_for_what() {
         let mut rest = vec![];
         let _ = screen.read_to_end(&mut rest); // a terminal whose last other end was closed gives an error
         assert!(!String::from_utf8_lossy(&rest).contains("</dev/null"));
+    }
+    // Who is told may also stop it: nothing is sent of what came so far.
+    for (signal, (child, _stdin, mut screen)) in stopped {
+        said(&mut screen);
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let ran = finish(child, None);
+        assert_eq!((ran.status, ran.stdout.as_str()), (if signal == "-INT" { 130 } else { 143 }, ""));
     }
 }

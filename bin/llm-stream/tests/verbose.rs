@@ -27,10 +27,9 @@ fn each_step_is_a_line() {
     assert_eq!((ran.status, ran.text().as_str()), (0, "ab"), "{ran:?}");
     let post = format!("POST {}/v1/chat/completions", server.url);
     let lines = said(&ran);
-    let wait = lines[3];
+    let wait = lines[2];
     assert!(wait.contains("busy") && wait.contains("asked again in 0 s (retry-after-ms: 1)"), "{wait}");
     let want = [
-        "standard input: a log of 0 messages",
         &post,
         "HTTP 503",
         wait,
@@ -68,7 +67,7 @@ fn tapes_bodies_and_words_are_named() {
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
     assert_eq!(run(asking(&server, &["--tape", tape.path(), "--tape-mode", "record", "Hi"])).status, 0);
     let ran = run_with(command(&["--tape", tape.path(), "-m", "m", "-v"]), "Hi\n");
-    assert_eq!(said(&ran)[..2], ["standard input: 2 bytes of text", "the tape answers"], "{ran:?}");
+    assert_eq!(said(&ran)[..2], ["standard input: text, 2 bytes", "the tape answers"], "{ran:?}");
     assert!(!ran.stderr.contains("POST"), "nobody is asked: {ran:?}");
     let ran = run(command(&["-r", tape.path(), "-v", "--no-time"]));
     assert_eq!(said(&ran)[0], format!("{}, line 1: openai-chat, HTTP 200", tape.path()));
