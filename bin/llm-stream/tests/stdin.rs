@@ -4,7 +4,6 @@
 
 mod scripted;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use scripted::*;
 use serde_json::json;
 use std::fs::File as Handle;
@@ -120,16 +119,12 @@ fn what_cannot_be_sent_whole_is_refused() {
 #[test]
 fn who_waits_at_a_terminal_is_told_for_what() {
     let start = |args: &[&str], input: &str| {
-        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&terminal).unwrap();
-        unlockpt(&terminal).unwrap();
-        let name = ptsname(&terminal, vec![]).unwrap();
-        let other_end = Handle::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+        let (terminal, other_end) = terminal();
         let mut command = command(&["--dry-run", "--model", "m"]);
         let mut child = command.args(args).stdin(Stdio::piped()).stderr(Stdio::from(other_end)).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(input.as_bytes()).unwrap();
-        (child, stdin, BufReader::new(Handle::from(terminal)))
+        (child, stdin, BufReader::new(terminal))
     };
     let said = |screen: &mut BufReader<Handle>| {
         let mut line = String::new();

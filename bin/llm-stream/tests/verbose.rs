@@ -4,9 +4,7 @@
 
 mod scripted;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use scripted::*;
-use std::fs::File as Handle;
 use std::io::Read;
 use std::process::Stdio;
 
@@ -117,15 +115,11 @@ fn a_dry_run_prints_the_body_alone_and_its_address_beside_it() {
 
 /// What a dry run prints on a terminal, and on a pipe.
 fn printed(text: &str) -> (String, String) {
-    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&terminal).unwrap();
-    unlockpt(&terminal).unwrap();
-    let name = ptsname(&terminal, vec![]).unwrap();
-    let other_end = Handle::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let (mut terminal, other_end) = terminal();
     let args = ["--dry-run", "-m", "m", text];
     let mut child = command(&args).stdout(Stdio::from(other_end)).spawn().unwrap();
     let mut screen = vec![];
-    let _ = Handle::from(terminal).read_to_end(&mut screen); // a terminal whose last other end was closed gives an error
+    let _ = terminal.read_to_end(&mut screen); // a terminal whose last other end was closed gives an error
     assert!(child.wait().unwrap().success());
     (String::from_utf8(screen).unwrap(), run(command(&args)).stdout)
 }
@@ -143,4 +137,27 @@ fn a_dry_run_sends_a_terminal_nothing_that_it_would_act_on() {
     let of = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     assert_eq!(of(&screen), of(&piped), "the value is the same");
     assert!(piped.contains('\u{202e}'), "a program gets what is sent");
+}
+
+#[test]
+fn a_message_shows_the_hidden_characters_of_a_name() {
+    let ran = run(command(&["--replay", "no\u{202e}such\u{200f}\u{e0041}"]));
+    assert!(!ran.refusal().contains(|c: char| event::is_hidden(c) && c != '\n'), "{ran:?}");
+    assert!(ran.stderr.contains("no\\u{202e}such"), "{ran:?}");
+}
+
+#[test]
+fn how_auto_decides_is_said() {
+    let tools = File::new("verbose-tools.json", "[{\"name\":\"f\",\"parameters\":{\"type\":\"object\"}}]");
+    let list = File::new("verbose-list", "openai-chat/m tag hermes\n");
+    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let ran = run(asking(
+        &server,
+        &["-v", "-t", tools.path(), "--tools-mode", "auto", "--tools-mode-file", list.path(), "Hi"],
+    ));
+    assert!(
+        said(&ran)[0]
+            .starts_with("tools mode auto: {\"mode\":\"tag\",\"dialect\":\"hermes\",\"source\":\"allow-list\""),
+        "{ran:?}"
+    );
 }

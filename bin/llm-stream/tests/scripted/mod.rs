@@ -335,3 +335,14 @@ pub fn gzip(body: &[u8]) -> Vec<u8> {
     out.extend_from_slice(&u32::from(length).to_le_bytes());
     out
 }
+
+/// A terminal: the end that its person sits at, and the one that a command gets.
+pub fn terminal() -> (std::fs::File, std::fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, vec![]).unwrap();
+    let command = std::fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (person.into(), command)
+}
