@@ -9,12 +9,13 @@ use std::process::Stdio;
 const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
 
 /// The letter of each long option that has one, in whichever command.
-const LETTERS: [(&str, char); 14] = [
+const LETTERS: [(&str, char); 16] = [
     ("--api", 'a'),
     ("--checker", 'c'),
     ("--dialect", 'd'),
     ("--format", 'f'),
     ("--help", 'h'),
+    ("--ignore-interrupts", 'i'),
     ("--jobs", 'j'),
     ("--log", 'l'),
     ("--model", 'm'),
@@ -24,6 +25,7 @@ const LETTERS: [(&str, char); 14] = [
     ("--tools", 't'),
     ("--verbose", 'v'),
     ("--version", 'V'),
+    ("--view", 'f'), // of react, which gives it to tc-view as --format
 ];
 
 /// What a script prints.
