@@ -8,7 +8,7 @@ use upstream::redact::is_secret_header;
 pub struct Header {
     pub name: String,
     pub value: String,
-    /// Whether its value must not be seen: it came from the environment, or the name is that of a credential.
+    /// Whether its value is from the environment, and must not be shown.
     pub is_secret: bool,
     /// What the environment holds, if the value names a variable.
     variable: Option<String>,
@@ -49,7 +49,7 @@ impl Header {
         Ok(Header { name: name.to_owned(), value, is_secret: variable.is_some(), variable })
     }
 
-    /// The secrets in it: what the environment holds, what stands behind a scheme (`Bearer`), and what `Basic` encodes.
+    /// The secrets in it: the value of the variable, the credential behind a scheme (`Bearer`), and what `Basic` encodes.
     pub fn secrets(&self) -> Vec<String> {
         let Some(variable) = &self.variable else { return vec![] };
         let (scheme, credential) = self.value.rsplit_once(' ').unwrap_or(("", &self.value));

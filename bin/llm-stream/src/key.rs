@@ -49,14 +49,14 @@ pub fn key(args: &Args, turn: &Turn) -> Result<Option<String>> {
 /// Refuses to send anything secret over http to another machine.
 ///
 /// # Errors
-/// One line with the remedy; also for an address that is none.
+/// One line with the remedy; also for an invalid address.
 pub fn check(args: &Args, turn: &Turn, request: &upstream::Request) -> Result<()> {
     let url = Url::parse(&request.url).map_err(|e| anyhow!("--base-url: {e}, write it as https://HOST/PATH"))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         bail!("--base-url: {} is no http or https address, write it as https://HOST/PATH", url.scheme());
     }
     let secret = request.headers.iter().any(|(name, _)| turn.is_secret(name)) || !in_url(&url).is_empty();
-    // The way was looked at for the base URL; a path is all that may come to it.
+    // The route is that of the base URL, so it holds for a request to the same host only.
     let is_local = turn.route.is_local && Url::parse(turn.url()).is_ok_and(|base| base.host() == url.host());
     if secret && url.scheme() == "http" && !is_local && !args.connection.allow_insecure {
         bail!(

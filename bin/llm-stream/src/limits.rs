@@ -37,8 +37,8 @@ impl Limits {
         }
     }
 
-    /// What is over although bytes come without a pause, so that nothing ever waits. Whether the reader left costs a question to the
-    /// system, which is asked if `asks` says so.
+    /// The limit that has passed while bytes arrive without a pause, when no wait sees it. With `asks` the system is asked whether
+    /// the reader of standard output left, which costs a call.
     pub fn passed(&self, watch: &Watch, asks: bool) -> Option<Over> {
         if let Some(signal) = watch.signal() {
             return Some(Over::Stop(Stop::Signal(signal)));
@@ -68,17 +68,17 @@ impl Limits {
     }
 }
 
-/// Says now and then, while bytes come without a pause, that it is time to do what is done when nothing comes.
+/// A clock for what otherwise happens during a wait: flushing, and looking for the reader. Bytes may arrive without a pause.
 #[derive(Debug, Default)]
 pub struct Pulse {
     last: Option<Instant>,
 }
 
-/// How long what could leave may wait while bytes come without a pause, and how often the reader of standard output is looked for.
+/// The longest time that events stay in the buffer, and that a reader's leaving goes unnoticed.
 const PULSE: Duration = Duration::from_millis(100);
 
 impl Pulse {
-    /// Whether it is time.
+    /// Whether [`PULSE`] has passed since the last time that it was.
     pub fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let due = now.saturating_duration_since(*self.last.get_or_insert(now)) >= PULSE;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The longest wait that a provider is granted. What asks for more is an error at once, so that nobody sits before a silent command.
+/// The longest wait that a provider is granted. A longer one is an error at once: a person would sit before a silent command.
 const GRANTED: Duration = Duration::from_secs(120);
 /// A longer wait than this is announced before it begins.
 const ANNOUNCED: Duration = Duration::from_secs(2);
@@ -23,7 +23,7 @@ pub struct Wait {
     pub time: Duration,
     /// How long it is at most: the same each time, whatever chance takes off.
     most: Duration,
-    /// The header in which the provider asks for it, as it came.
+    /// The header with which the provider asks for it, unchanged.
     header: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl Wait {
     /// with a date in `retry-after` where the answer has no `date` of its own, and `chance` (0 to 1) decides how much of a quarter the
     /// back-off is shortened by.
     pub fn new<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Wait {
-        // The server's own clock, so that a wrong one on either side changes nothing, and a recorded answer gives the same wait.
+        // The server's own clock: a wrong clock on either side changes nothing, and a recorded answer gives the same wait.
         let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
         let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
         let asked = ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
@@ -70,7 +70,7 @@ impl Wait {
         }
     }
 
-    /// What the provider asks for, for an error that is given instead of the wait; `None` if it asks for nothing worth a word.
+    /// The provider's figure, for an error that replaces the wait; `None` where it names none or a short one.
     pub fn advice(&self) -> Option<String> {
         let header = self.header.as_ref().filter(|_| self.is_announced())?;
         let too_long = if self.is_granted() { "" } else { ", longer than the 120 s that are granted" };

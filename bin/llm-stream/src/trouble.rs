@@ -1,4 +1,4 @@
-//! Why an attempt brought nothing that was written, and what follows from it.
+//! Why an attempt failed before anything was written, and what follows from it.
 
 use crate::out::{Clock, Out};
 use crate::retry::{self, Wait};
@@ -8,7 +8,7 @@ use upstream::redact::Redactor;
 use upstream::tape::{Head, Miss};
 use upstream::{End, Stream, error_message, is_context_overflow, refuses_tools};
 
-/// Why an attempt brought nothing that was written.
+/// Why an attempt failed before anything was written.
 pub enum Trouble {
     /// The connection ended before the first event.
     Broken(End),
@@ -64,7 +64,7 @@ impl Trouble {
         }
     }
 
-    /// Ends the stream with this as its error. `advice` goes behind what a provider says.
+    /// Ends the stream with this as its error. `advice` follows the provider's message.
     pub fn write(&self, advice: Option<&str>, redactor: &Redactor, stream: &mut Stream, out: &mut Out) {
         let clock = Clock::default();
         let sink = &mut clock.sink(None, out);

@@ -5,12 +5,12 @@ use crate::redact::Redactor;
 use crate::{Api, overflow, refusal};
 use event::Raw;
 
-/// What a provider says in the body of a response whose HTTP status is an error, in a sentence that names the status.
+/// The message in the body of a response whose HTTP status is an error, in a sentence that names the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {
     Failure::of_body(status, &String::from_utf8_lossy(body)).message
 }
 
-/// Whether the answer with this HTTP status and body says that the conversation is longer than the model's context.
+/// Whether the answer with this HTTP status and body reports a conversation longer than the model's context.
 pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
     Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
@@ -33,7 +33,7 @@ impl Failure {
         Failure { code: code.to_owned(), message: message.into(), retryable, provider: None }
     }
 
-    /// This failure as it is written: with what to do about it, where that is known. `native` says that the request had tools.
+    /// This failure with a remedy, where there is one. `native`: the request had tools.
     pub(crate) fn advised(mut self, native: bool) -> Failure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();

@@ -1,6 +1,6 @@
-//! Whether an error says that the conversation is longer than the model's context.
+//! Errors that report a conversation longer than the model's context.
 //!
-//! Sources are the messages that providers and servers really send (each is a case of the test below). They have no code in common.
+//! Sources are the messages that providers and servers send (each is a case of the test below). They have no code in common.
 
 /// What a person can do about it.
 pub(crate) const REMEDY: &str = "leave old messages out of the log (docs/protocol.md shows how), lower max_tokens, or ask a model with a longer context";
@@ -18,7 +18,7 @@ const CODES: [&str; 9] = [
     "input_too_long",
 ];
 
-/// Parts of sentences, each a list of words that all stand there.
+/// Parts of sentences, each a list of words that all occur.
 const SENTENCES: [&[&str]; 34] = [
     &["maximum context length"],                // OpenAI, vLLM, DeepSeek, OpenRouter, Mistral
     &["context length", "exceed"],              // Ollama
@@ -59,13 +59,13 @@ const SENTENCES: [&[&str]; 34] = [
 /// Words of a limit that time resets: these requests pass when they are asked again later.
 const LATER: [&str; 6] = ["rate limit", "rate_limit", "per minute", "please wait", "throttl", "quota"];
 
-/// Whether one of these texts of an error, with this code, says so.
+/// Whether one of these texts of an error with this code reports an overflow.
 pub(crate) fn is_overflow<'t>(code: &str, texts: impl IntoIterator<Item = &'t str>) -> bool {
-    // A body that is too large, whoever says so: a proxy's page names no reason.
-    code == "http_413" || texts.into_iter().any(|text| says(&text.to_lowercase(), code == "http_429"))
+    // A body that is too large. A proxy's page gives no reason.
+    code == "http_413" || texts.into_iter().any(|text| reports(&text.to_lowercase(), code == "http_429"))
 }
 
-fn says(text: &str, later: bool) -> bool {
+fn reports(text: &str, later: bool) -> bool {
     let has = |words: &[&str]| words.iter().all(|word| text.contains(word));
     if later || LATER.iter().any(|word| text.contains(word)) {
         return has(&["tokens must be reduced"]);

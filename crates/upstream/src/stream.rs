@@ -44,11 +44,11 @@ pub struct StreamOptions {
     pub id: Option<String>,
     /// Takes credentials out of errors, warnings and names: a server may repeat the key that it was sent. What the model writes stays.
     pub redactor: Redactor,
-    /// How many bytes one event of the body, or one JSON value, may have: 64 MiB if it is not said.
+    /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
     pub max_frame: Option<usize>,
 }
 
-/// The longest frame that is read where nothing else is said, in bytes.
+/// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
 
 /// How the bytes of a response ended.

@@ -1,4 +1,4 @@
-//! The ways in which a server may repeat a secret that it was sent: as it is, escaped for JSON, a URL or HTML (once or several times),
+//! The spellings in which a server may repeat a secret that it was sent: unchanged, escaped for JSON, a URL or HTML (once or several times),
 //! with line breaks in it, and in base64 as part of something longer (`Authorization: Basic`).
 
 use base64::Engine;
@@ -11,7 +11,7 @@ const LEAST: usize = 6;
 const LEAST_ENCODED: usize = 8;
 /// How far base64 around a find is taken for a part of it, in bytes.
 const AROUND: usize = 256;
-/// How many backslashes may stand before an escaped character: JSON in JSON in JSON.
+/// The most backslashes before an escaped character: JSON in JSON in JSON.
 const BACKSLASHES: usize = 7;
 
 /// Secrets, ready to be looked for.
@@ -38,7 +38,7 @@ impl Spellings {
         self.plain.len()
     }
 
-    /// Where any of them stands in `bytes`.
+    /// The ranges of `bytes` that hold one of them.
     pub(super) fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut starts = [false; 256];
         for secret in self.plain.iter().chain(&self.encoded) {
@@ -67,7 +67,7 @@ fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret);
-        // The first character, or the first two or three, hold bits of what stands before; the last may hold some of what follows.
+        // The first character, or the first two or three, hold bits of the bytes before; the last may hold bits of those that follow.
         let from = [0, 2, 3][before];
         for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
             let text = engine.encode(&bytes).into_bytes();
