@@ -6,6 +6,8 @@ mod scripted;
 
 use scripted::*;
 use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
 
 /// The message of the error event against this address, which is the whole of a failed turn.
 fn message(url: &str, args: &[&str]) -> String {
@@ -80,4 +82,24 @@ fn a_refusal_of_tools_names_the_mode_that_does_without() {
     let ran = run(asking(&server, &["--tools", tools.path(), "Hi"]));
     let message = ran.event("error")["message"].as_str().unwrap().to_owned();
     assert!(message.contains("phi4 does not support tools") && message.contains("--tools-mode auto"), "{message}");
+}
+
+#[test]
+fn a_connection_that_is_never_made_names_the_address_and_the_option() {
+    // A server that accepts nothing, with a full queue: the system leaves what else comes without an answer.
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &std::net::SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    rustix::net::listen(&socket, 0).unwrap();
+    let address = std::net::TcpListener::from(socket.try_clone().unwrap()).local_addr().unwrap();
+    let mut queue = vec![];
+    while let Ok(waiting) = TcpStream::connect_timeout(&address, Duration::from_millis(200)) {
+        queue.push(waiting);
+    }
+    let mut command =
+        command(&["--base-url", &format!("http://{address}"), "--model", "m", "--retries", "0", "--connect-timeout"]);
+    command.args(["100ms", "Hi"]);
+    let error = run(command).event("error");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains(&format!("http://{address}/v1/chat/completions")), "{message}");
+    assert!(message.contains("--connect-timeout") && error["code"] == "timeout", "{error}");
 }
