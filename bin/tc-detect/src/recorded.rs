@@ -23,8 +23,11 @@ pub fn recorded(path: &Path) -> Option<&'static str> {
 /// Whether a line is an event of ours. Other lines with a `type` may be a provider's.
 fn has_event(start: &[u8]) -> bool {
     let mut scanner = Scanner::default();
-    let lines = start.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-    lines.into_iter().any(|line| scanner.read(line).is_ok_and(|event| is_ours(&event)))
+    start.split(|byte| *byte == b'\n').any(|line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
+        Ok(Ok(event)) => is_ours(&event),
+        // Cut, since it is long: what writes events writes the type first.
+        _ => begins_as_ours(&String::from_utf8_lossy(line)),
+    })
 }
 
 fn is_ours(event: &Event<'_>) -> bool {
@@ -34,5 +37,14 @@ fn is_ours(event: &Event<'_>) -> bool {
         Kind::Message => event.get("message").is_some(),
         Kind::Error => event.get("source").is_some(),
         _ => true,
+    }
+}
+
+fn begins_as_ours(line: &str) -> bool {
+    let kind = line.strip_prefix("{\"type\":\"").and_then(|rest| rest.split('"').next()).map(Kind::of);
+    match kind {
+        None | Some(Kind::Other | Kind::Error) => false,
+        Some(Kind::Message) => line.starts_with("{\"type\":\"message\",\"message\""),
+        Some(_) => true,
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         out
     }
 
-    const BODIES: [(&str, &[&str]); 9] = [
+    const BODIES: [(&str, &[&str]); 11] = [
         // The examples of the specification.
         ("data: YHOO\ndata: +2\ndata: 10\n\n", &["-|YHOO\n+2\n10|-"]),
         (
@@ -188,6 +188,9 @@ mod tests {
             "\u{feff}event: add\ndata: é\u{feff}\n\ndata: x\n\nevent: only\n\ndata: y\n\n",
             &["add|é\u{feff}|-", "-|x|-", "-|y|-"],
         ),
+        // A second mark belongs to the name of the first field, which is unknown then.
+        ("\u{feff}\u{feff}data: a\ndata: b\n\ndata: c\n\n", &["-|b|-", "-|c|-"]),
+        ("data\ndata: a\n\n", &["-|\na|-"]),
         // Unknown fields, no space after a colon, a colon in the value, retry, a NUL in an id.
         ("error: x\nretry: 10\nid: a\0b\ndata:{\"a\":\"b: c\"}\n\n", &["-|{\"a\":\"b: c\"}|-"]),
         // The last blank line, and the last line's end, are often missing.
