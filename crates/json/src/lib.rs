@@ -16,6 +16,7 @@ mod references;
 mod repair;
 mod scanner;
 mod schema;
+mod size;
 mod tools;
 mod typed;
 

@@ -3,18 +3,13 @@
 
 use crate::absent::leave_out_nulls;
 use crate::misfit::Misfit;
+use crate::size::Size;
 use crate::{Repair, Repaired, Shape, Typed, apply, check, cost};
 use event::Raw;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
-/// How deep brackets may nest in a schema.
-const MAX_DEPTH: usize = 64;
-/// How many objects and arrays a schema may hold.
-const MAX_PARTS: usize = 10_000;
-/// All patterns of a schema together, in bytes.
-const MAX_PATTERNS: usize = 64 * 1024;
 /// One compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
@@ -203,7 +198,7 @@ fn types(schema: &Value) -> Vec<&str> {
     out
 }
 
-fn short(text: &str) -> String {
+pub(crate) fn short(text: &str) -> String {
     crate::misfit::cut(text, 300)
 }
 
@@ -218,111 +213,6 @@ fn invalid(error: &ValidationError<'_>) -> String {
     };
     let path = error.instance_path().to_string();
     short(&if path.is_empty() { what } else { format!("{path}: {what}") })
-}
-
-/// What a schema costs, counted before it is compiled; puts the spellings of other standards right on the way.
-#[derive(Default)]
-struct Size {
-    parts: usize,
-    patterns: usize,
-}
-
-impl Size {
-    fn part(&mut self, depth: usize) -> Result<(), SchemaError> {
-        self.parts += 1;
-        if depth > MAX_DEPTH {
-            return Err(SchemaError::TooLarge("nested deeper than 64"));
-        }
-        if self.parts > MAX_PARTS {
-            return Err(SchemaError::TooLarge("more than 10,000 parts"));
-        }
-        Ok(())
-    }
-
-    fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
-        match schema {
-            Value::Array(all) => {
-                self.part(depth)?;
-                all.iter_mut().try_for_each(|s| self.schema(s, depth + 1))
-            }
-            Value::Object(members) => {
-                self.part(depth)?;
-                for (key, value) in members.iter_mut() {
-                    match (key.as_str(), value) {
-                        ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(target))
-                            if !target.starts_with('#') =>
-                        {
-                            return Err(SchemaError::Remote(short(target)));
-                        }
-                        ("pattern", Value::String(pattern)) => self.pattern(pattern)?,
-                        ("type", value) => lower(value),
-                        ("enum" | "const" | "default" | "example" | "examples", value) => {
-                            self.data(value, depth + 1)?
-                        }
-                        (
-                            "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
-                            Value::Object(named),
-                        ) => {
-                            self.part(depth + 1)?;
-                            for (name, value) in named {
-                                if key == "patternProperties" {
-                                    self.pattern(name)?;
-                                }
-                                self.schema(value, depth + 2)?;
-                            }
-                        }
-                        (_, value) => self.schema(value, depth + 1)?,
-                    }
-                }
-                nullable(members);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn data(&mut self, value: &Value, depth: usize) -> Result<(), SchemaError> {
-        match value {
-            Value::Array(all) => {
-                self.part(depth)?;
-                all.iter().try_for_each(|v| self.data(v, depth + 1))
-            }
-            Value::Object(members) => {
-                self.part(depth)?;
-                members.values().try_for_each(|v| self.data(v, depth + 1))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn pattern(&mut self, pattern: &str) -> Result<(), SchemaError> {
-        self.patterns += pattern.len();
-        if self.patterns > MAX_PATTERNS { Err(SchemaError::TooLarge("more than 64 KiB of patterns")) } else { Ok(()) }
-    }
-}
-
-/// `"STRING"` is how Gemini writes `"string"`.
-fn lower(types: &mut Value) {
-    match types {
-        Value::String(name) => name.make_ascii_lowercase(),
-        Value::Array(names) => names.iter_mut().for_each(lower),
-        _ => {}
-    }
-}
-
-/// `"nullable": true` of OpenAPI 3.0 lets `null` in beside the one type.
-fn nullable(schema: &mut serde_json::Map<String, Value>) {
-    if schema.get("nullable") != Some(&Value::Bool(true)) {
-        return;
-    }
-    if let Some(name @ Value::String(_)) = schema.get("type").cloned() {
-        schema.insert("type".into(), Value::Array(vec![name, "null".into()]));
-    }
-    if let Some(Value::Array(options)) = schema.get_mut("enum")
-        && !options.contains(&Value::Null)
-    {
-        options.push(Value::Null);
-    }
 }
 
 #[cfg(test)]
