@@ -51,7 +51,7 @@ Examples:
   tag-parse --list-dialects | cut -f 1,3
   tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'
 
---lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of reasoning, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into events first: llm-stream --replay FILE | tag-parse --lint.";
+--lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of reasoning, frames of results such as <tool_response>, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into events first: llm-stream --replay FILE | tag-parse --lint.";
 
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -1,4 +1,5 @@
-//! Markup that leaked into text that people read: markers of dialects, tags of reasoning, control tokens, and calls as JSON.
+//! Markup that leaked into text that people read: markers of dialects, tags of reasoning, frames of results, control tokens, and
+//! calls as JSON.
 //!
 //! What it is: a search of whole texts ([`Lint`]), and the texts of recorded lines, each joined from its deltas ([`Recorded`]).
 //! What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked.
@@ -24,7 +25,7 @@ pub struct Finding {
     pub at: usize,
     /// The markup as it stands there; of a call that is written as JSON, `JSON call of NAME`.
     pub marker: String,
-    /// What it belongs to: `dialect NAME`, `dialects NAME, NAME`, `reasoning`, `control token` or `any dialect`.
+    /// What it belongs to: `dialect NAME`, `dialects NAME, NAME`, `reasoning`, `tool result`, `control token` or `any dialect`.
     pub meaning: String,
     /// The text around it, its control characters escaped.
     pub excerpt: String,
@@ -142,6 +143,18 @@ mod tests {
             ("All is well: a < b, [1, 2], {x}, <b>bold</b>.", &[][..]),
             ("Done.</think> Yes.<|im_end|>", &["5 </think> reasoning", "18 <|im_end|> control token"]),
             ("a <|some_new_token|> b < | x |> <| no |>", &["2 <|some_new_token|> control token"]),
+            (
+                "So: <tool_response>\n\"4\"\n</tool_response>",
+                &["4 <tool_response> tool result", "24 </tool_response> tool result"],
+            ),
+            (
+                "<tool_result name=\"f\">4</tool_result> <tool_results>",
+                &["0 <tool_result tool result", "23 </tool_result> tool result"],
+            ),
+            ("[TOOL_RESULTS]4[/TOOL_RESULTS]", &["0 [TOOL_RESULTS] tool result", "15 [/TOOL_RESULTS] tool result"]),
+            ("<results>4</results> <result> <name>f</name>", &[]),
+            ("<result name=\"f\">4", &["0 <result tool result"]),
+            ("✿RESULT✿: 4", &["0 ✿RESULT✿ tool result"]),
             ("<toolbar> <tool kit> <tool name=\"f\">", &["21 <tool dialect tool-name-tag"]),
             (
                 "[TOOL_REQUEST]{}[END_TOOL_REQUEST]",
@@ -192,6 +205,29 @@ mod tests {
             let all = found("auto", &format!("Let me see.\n{example}"));
             assert!(!all.is_empty() || unmarked.contains(&dialect.name), "{}: {example}", dialect.name);
         }
+    }
+
+    #[test]
+    fn the_frame_of_every_result_is_found() {
+        // Results in code, in plain elements or JSON, and behind words of prose.
+        let mut wrong = Vec::new();
+        let plain = [
+            "cohere-r-plus",
+            "fenced-json",
+            "gigachat3",
+            "kimi-k2",
+            "llama3-json",
+            "llama4-pythonic",
+            "pythonic",
+            "react",
+            "tool-code",
+        ];
+        for dialect in crate::Dialect::all().iter().filter(|d| !plain.contains(&d.name)) {
+            let results = dialect.results(&[crate::Output { id: "1", name: "f", text: "4 huts" }]);
+            let all = found("hermes", &format!("So it is.\n{results}\nGood."));
+            wrong.extend(all.is_empty().then(|| format!("{}: {results}", dialect.name)));
+        }
+        assert_eq!(wrong, [""; 0]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ pub(crate) enum Target {
     Dropped,
     /// Nothing at the beginning of a message, and text elsewhere.
     DroppedFirst,
+    /// The same, of a line that is a word: it frames nothing.
+    DroppedWord,
     /// A message with a header.
     Message,
     /// What only a template or a tool writes: the model goes on as somebody else, so nothing after it is a call. The flag says
@@ -151,7 +153,17 @@ impl Look {
             // Among many dialects a tag that is also plain markup means something only where it stands first.
             let dropped = framing.dropped.iter().map(|t| (*t, !many || !is_plain(t)));
             for (token, anywhere) in dropped.chain(framing.dropped_first.iter().map(|t| (*t, false))) {
-                add(token, if anywhere { Target::Dropped } else { Target::DroppedFirst });
+                let word = token.starts_with(char::is_alphabetic);
+                add(
+                    token,
+                    if anywhere {
+                        Target::Dropped
+                    } else if word {
+                        Target::DroppedWord
+                    } else {
+                        Target::DroppedFirst
+                    },
+                );
             }
             prefilled = match (prefilled, framing.prefilled) {
                 (before, Prefilled::No) => before,
@@ -167,9 +179,9 @@ impl Look {
         if dialects.iter().any(|d| matches!(d.name, "react")) {
             add("Observation:", Target::Foreign(true));
         }
-        // `all⏎` and the like are ordinary words where another dialect may be meant.
+        // Words that open reasoning are ordinary ones where another dialect may be meant.
         if many {
-            let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_));
+            let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_) | Target::DroppedWord);
             markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(means));
         }
         markers.sort_by_key(|m| m.text.as_bytes().first().copied());

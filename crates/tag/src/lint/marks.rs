@@ -2,6 +2,7 @@
 
 use crate::dialect::{Dialect, Form, Part};
 use crate::look::{Look, Target, is_fence};
+use crate::prompt::Prompt;
 
 /// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
 const OTHERS: [(&str, &str); 14] = [
@@ -22,6 +23,9 @@ const OTHERS: [(&str, &str); 14] = [
 ];
 const CONTROL: &str = "control token";
 const REASONING: &str = "reasoning";
+const RESULT: &str = "tool result";
+/// Elements in the results of some dialects that are found in any document.
+const PLAIN: [&str; 4] = ["result", "results", "name", "output"];
 /// The longest control token, in bytes without its first two characters.
 const TOKEN: usize = 48;
 /// How far the attribute that names the tool may stand from the beginning of its tag, in bytes.
@@ -42,6 +46,8 @@ pub(super) struct Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Anything,
+    /// The rest of a tag: white space, or its end.
+    Tag,
     /// White space and this attribute.
     Attribute(&'static str),
     /// A number or none, and a colon; and it begins a line.
@@ -56,6 +62,7 @@ impl Mark {
         let Some(after) = rest.strip_prefix(self.text) else { return false };
         match self.after {
             After::Anything => true,
+            After::Tag => after.starts_with(|c: char| c.is_whitespace() || c == '>'),
             After::Attribute(name) => {
                 let tag = beginning(after, ATTRIBUTE);
                 let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
@@ -92,11 +99,13 @@ pub(super) fn all(look: &Look) -> Vec<Mark> {
                 Target::Dropped | Target::DroppedFirst if marker.text.contains(['|', '｜']) => {
                     marks.add(marker.text, After::Anything, None, CONTROL);
                 }
-                Target::Dropped | Target::DroppedFirst => {}
+                Target::Dropped | Target::DroppedFirst | Target::DroppedWord => {}
             }
         }
     }
     OTHERS.iter().for_each(|(text, what)| marks.add(text, After::Anything, None, what));
+    // A model goes on with the results that it expects, in the frame of any dialect that it was trained on.
+    Dialect::all().iter().for_each(|dialect| marks.results(dialect.prompt));
     for dialect in &look.dialects {
         for text in dialect.framing.dropped.iter().chain(dialect.framing.dropped_first) {
             marks.add(text, After::Anything, Some(dialect.name), "");
@@ -123,6 +132,29 @@ impl Marks {
         match self.list.iter_mut().find(|(t, a, _, _)| *t == text && *a == after) {
             Some((_, _, dialects, _)) => dialects.extend(dialect.filter(|d| !dialects.contains(d))),
             None => self.list.push((text, after, dialect.into_iter().collect(), what)),
+        }
+    }
+
+    /// The markers of the results of tools, as the dialect gives them to the model.
+    fn results(&mut self, prompt: &'static Prompt) {
+        let pieces = [prompt.result, prompt.results.0, prompt.results.1];
+        for piece in pieces.into_iter().flat_map(|text| text.split(['{', '}'])) {
+            let mut rest = piece;
+            while let Some(at) = rest.find(['<', '[', '✿']) {
+                rest = &rest[at..];
+                let first = rest.chars().next().map_or(1, char::len_utf8);
+                let end = rest[first..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ']' | '✿'));
+                let Some(end) = end.map(|n| first + n) else { break };
+                let closed = rest[end..].chars().next().filter(|c| !c.is_whitespace()).map_or(0, char::len_utf8);
+                let (mark, name) = (&rest[..end + closed], rest[first..end].trim_start_matches('/'));
+                match (closed, PLAIN.contains(&name)) {
+                    (0, true) => self.add(mark, After::Attribute("name"), None, RESULT),
+                    (0, false) => self.add(mark, After::Tag, None, RESULT),
+                    (_, false) => self.add(mark, After::Anything, None, RESULT),
+                    (_, true) => {}
+                }
+                rest = &rest[end..];
+            }
         }
     }
 

@@ -112,6 +112,7 @@ impl Parser {
             Target::Form(form) => self.may_begin(form),
             Target::Reasoning => self.blank,
             Target::DroppedFirst => self.blank || (self.framed && !self.quote.is_data()),
+            Target::DroppedWord => self.blank && self.begun == 0,
             Target::Answer => {
                 let late = self.unknown || self.thought.is_some();
                 let counts = self.head.is_some() && !self.quote.is_data();
