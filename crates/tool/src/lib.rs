@@ -17,6 +17,7 @@ mod name;
 mod plan;
 mod result;
 mod resume;
+mod retract;
 mod tally;
 mod turn;
 mod unit;

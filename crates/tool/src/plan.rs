@@ -11,6 +11,7 @@ use crate::definition::Class;
 use crate::judge::{Judge, Ready};
 use crate::result::{Answer, Status};
 use crate::resume::Log;
+use crate::retract::{cancelled, taken_back};
 use crate::tally::{Tally, may_hold_event};
 use crate::turn::{Item, State, Turn};
 use event::payload::FinishReason;
@@ -92,16 +93,16 @@ pub struct Plan {
     pub(crate) items: HashMap<u64, Item>,
     pub(crate) turns: HashMap<u64, Turn>,
     /// The turn of a stream that waits for its message.
-    open: HashMap<Option<Box<str>>, u64>,
+    pub(crate) open: HashMap<Option<Box<str>>, u64>,
     /// The turn of a stream that waits for its `stream_end`.
     ending: HashMap<Option<Box<str>>, u64>,
-    queue: VecDeque<u64>,
+    pub(crate) queue: VecDeque<u64>,
     running: usize,
     /// Calls of this run by stream and id, and what came of them.
     pub(crate) seen: HashMap<Key, (Rc<Call>, Option<Rc<Answer>>)>,
     pub(crate) numbers: u64,
     stopped: bool,
-    steps: Vec<Step>,
+    pub(crate) steps: Vec<Step>,
     /// A line that is not an event has come since the last stream began, and may have been one of its events.
     lost: bool,
     tally: Tally,
@@ -285,46 +286,6 @@ impl Plan {
         }
     }
 
-    /// A call that was begun or emitted does not hold. Before its message it is dropped. After it, the history lists the call and needs
-    /// a result of it, so the call is cancelled and answered: this is how a user cancels one call.
-    fn retract(&mut self, stream: &Option<Box<str>>, id: Option<&str>, index: Option<i64>) {
-        let matches = |call: &Call| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
-        let find = |turn: &Turn, items: &HashMap<u64, Item>| {
-            turn.order.iter().copied().find(|key| items.get(key).is_some_and(|item| matches(&item.call)))
-        };
-        if let Some(&key) = self.open.get(stream)
-            && let Some(call) = find(&self.turns[&key], &self.items)
-        {
-            let id = self.items[&call].call.id.clone();
-            self.turn(key).retracted.insert(id);
-            self.drop_call(call);
-            self.release(key);
-            return;
-        }
-        let committed = self.turns.iter().filter(|(_, turn)| turn.committed && turn.stream == *stream);
-        let latest = committed.filter_map(|(key, turn)| Some((*key, find(turn, &self.items)?))).max();
-        if let Some((turn, call)) = latest {
-            self.cancel(call);
-            self.release(turn);
-        }
-    }
-
-    /// Ends a call that its message lists, wherever it is; one that is answered stays so.
-    fn cancel(&mut self, key: u64) {
-        let Some(item) = self.items.get_mut(&key) else { return };
-        match item.state {
-            State::Runs if !item.cancelled => {
-                item.cancelled = true;
-                self.steps.push(Step::Stop { key });
-            }
-            State::Waits | State::Queued => {
-                self.queue.retain(|queued| *queued != key);
-                self.answer(key, Rc::new(cancelled(false, None)));
-            }
-            State::Runs | State::Done(_) => {}
-        }
-    }
-
     /// The assistant's message: it confirms the calls that it lists, and no others.
     fn commit(&mut self, stream: &Option<Box<str>>, calls: Vec<Call>) {
         // A message after the commit point of its stream is another turn.
@@ -401,40 +362,7 @@ impl Plan {
         }
     }
 
-    /// A turn ends without its message: none of its calls holds.
-    fn cut(&mut self, stream: &Option<Box<str>>) {
-        if let Some(turn) = self.open.remove(stream).and_then(|key| self.turns.remove(&key)) {
-            turn.order.into_iter().for_each(|key| self.drop_call(key));
-        }
-    }
-
-    fn drop_call(&mut self, key: u64) {
-        let Some(item) = self.items.get_mut(&key) else { return };
-        let turn = item.turn;
-        match &item.state {
-            State::Runs => {
-                item.dropped = true;
-                self.steps.push(Step::Stop { key });
-            }
-            State::Done(answer) if item.ran && !item.told => {
-                let answer = taken_back(Answer::clone(answer));
-                self.steps.push(Step::Result { call: Rc::clone(&item.call), answer: Rc::new(answer) });
-                self.items.remove(&key);
-            }
-            _ => {
-                if !item.ran {
-                    self.seen.remove(&item.call.key());
-                }
-                self.items.remove(&key);
-                self.queue.retain(|k| *k != key);
-            }
-        }
-        if let Some(turn) = self.turns.get_mut(&turn) {
-            turn.remove(key);
-        }
-    }
-
-    fn answer(&mut self, key: u64, answer: Rc<Answer>) {
+    pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
         let Some(item) = self.items.get_mut(&key) else { return };
         self.seen.insert(item.call.key(), (Rc::clone(&item.call), Some(Rc::clone(&answer))));
         item.state = State::Done(answer);
@@ -445,7 +373,7 @@ impl Plan {
         self.queue.push_back(key);
     }
 
-    fn release(&mut self, key: u64) {
+    pub(crate) fn release(&mut self, key: u64) {
         let Some(turn) = self.turns.get_mut(&key) else { return };
         let from = self.steps.len();
         let over = turn.release(&mut self.items, self.settings.order, &mut self.steps);
@@ -487,22 +415,5 @@ impl Plan {
 
     pub(crate) fn turn(&mut self, key: u64) -> &mut Turn {
         self.turns.entry(key).or_default()
-    }
-}
-
-/// The answer to a call that was cancelled. `ran`: it had started; `duration`: how long it ran.
-fn cancelled(ran: bool, duration: Option<std::time::Duration>) -> Answer {
-    let text = if ran {
-        "The call was cancelled while it ran; it may have done a part of its work."
-    } else {
-        "The call was cancelled before it started."
-    };
-    Answer { duration, ..Answer::new(Status::Cancelled, text) }
-}
-
-fn taken_back(answer: Answer) -> Answer {
-    Answer {
-        duration: answer.duration,
-        ..Answer::new(Status::Cancelled, "The call was taken back after it had started.")
     }
 }
