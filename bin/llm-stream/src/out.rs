@@ -3,9 +3,9 @@
 use crate::args::Args;
 use crate::verbose::Verbose;
 use event::payload::{self, Payload};
-use event::{Kind, Sink};
+use event::{Kind, Scanner, Sink};
 use std::time::Duration;
-use stdio::{Failure, Output};
+use stdio::{Errors, Failure, Output};
 
 /// Where all events go. The first failure is kept, and nothing is written after it.
 #[derive(Debug)]
@@ -14,13 +14,13 @@ pub struct Out {
     no_time: bool,
     verbose: Verbose,
     failed: Option<Failure>,
-    error: bool,
+    errors: Errors,
 }
 
 impl Out {
     pub fn new(args: &Args) -> Out {
         let (no_time, verbose) = (args.common.no_time, Verbose::new(args));
-        Out { stdout: Output::new(), no_time, verbose, failed: None, error: false }
+        Out { stdout: Output::new(), no_time, verbose, failed: None, errors: Errors::passed("llm-stream") }
     }
 
     /// Whether times are left out.
@@ -35,7 +35,7 @@ impl Out {
 
     /// Whether an `error` event was written.
     pub fn has_error(&self) -> bool {
-        self.error
+        self.errors.any()
     }
 
     /// Writes everything out that waits.
@@ -71,13 +71,26 @@ impl Out {
     }
 
     fn write(&mut self, stream: Option<&str>, choice: u32, t: Option<&str>, event: &dyn Payload) {
-        self.error |= event.kind() == Kind::Error;
         if self.failed.is_none() {
             let buffer = self.stdout.buffer();
+            let start = buffer.len();
             payload::line(buffer, event, stream, choice, t);
+            if event.kind() == Kind::Error {
+                report(&mut self.errors, &buffer[start..]);
+            }
             buffer.push(b'\n');
             self.failed = self.stdout.spill().err();
         }
+    }
+}
+
+/// Reports the `error` event that was written.
+#[cold]
+fn report(errors: &mut Errors, line: &[u8]) {
+    let line = String::from_utf8_lossy(line);
+    match Scanner::default().read(&line) {
+        Ok(event) => errors.report(&event),
+        Err(_) => errors.count(),
     }
 }
 

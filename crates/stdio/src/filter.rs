@@ -134,6 +134,11 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
                     continue;
                 }
             }
+            if signals.was_ignored() {
+                let mut copy = Copy::new(options, &mut stdout, b"");
+                stage.interrupt(&mut copy);
+                copy.end()?;
+            }
             let Some(block) = block else { break };
             stopped = reader.block(block, &file, stage, &mut stdout)?;
         }

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Signals {
     seen: Arc<AtomicUsize>,
+    ignored: Arc<AtomicBool>,
     pub(crate) wake: UnixStream,
 }
 
@@ -23,13 +24,19 @@ impl Signals {
         Self::take(&[SIGINT, SIGTERM])
     }
 
-    /// The same, but for SIGINT, which does nothing from now on.
+    /// The same, but for SIGINT, which does nothing from now on but to be remembered for [`Signals::was_ignored`].
     ///
     /// # Errors
     /// [`Failure::Limit`].
     pub fn without_interrupt() -> Result<Self, Failure> {
-        let ignored = signal_hook::flag::register(SIGINT, Arc::default());
-        ignored.map_err(limit).and_then(|_| Self::take(&[SIGTERM]))
+        let signals = Self::take(&[SIGTERM])?;
+        signal_hook::flag::register(SIGINT, Arc::clone(&signals.ignored)).map_err(limit)?;
+        Ok(signals)
+    }
+
+    /// Whether a SIGINT that is ignored has come since the last call.
+    pub(crate) fn was_ignored(&self) -> bool {
+        self.ignored.swap(false, Ordering::Relaxed)
     }
 
     fn take(signals: &[i32]) -> Result<Self, Failure> {
@@ -47,7 +54,7 @@ impl Signals {
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { seen, wake })
+        Ok(Signals { seen, ignored: Arc::default(), wake })
     }
 
     /// The number of the signal that came, if one did.
