@@ -223,6 +223,30 @@ fn after_a_signal_the_results_of_running_calls_are_still_shown() {
     assert_eq!(ended(child), 130);
 }
 
+#[test]
+fn interrupts_that_are_ignored_end_nothing() {
+    let mut child = tc_view(&["--ignore-interrupts"]).spawn().unwrap();
+    let (mut to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut from = BufReader::new(from);
+    let mut line = String::new();
+    for (event, shown) in [
+        (r#"{"type":"tool_use","tool_id":"a","tool_name":"slow","status":"running"}"#, "-> slow\n"),
+        (
+            r#"{"type":"tool_result","tool_id":"a","tool_name":"slow","status":"cancelled","output":""}"#,
+            "<- slow cancelled\n",
+        ),
+    ] {
+        writeln!(to, "{event}").unwrap();
+        line.clear();
+        from.read_line(&mut line).unwrap();
+        assert_eq!(line, shown);
+        let pid = rustix::process::Pid::from_child(&child);
+        (0..2).for_each(|_| rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap());
+    }
+    drop(to);
+    assert_eq!(ended(child), 0);
+}
+
 fn ended(mut child: Child) -> i32 {
     let status = child.wait().unwrap().code().unwrap();
     let mut stderr = String::new();

@@ -22,7 +22,7 @@ pub struct Filter {
     pub emit: Emit,
     /// Stop reading at the first machine that is settled.
     pub stop_when_settled: bool,
-    /// SIGINT does nothing: what is read ends by itself after it.
+    /// SIGINT does not end the command: what is read ends by itself after it.
     pub ignore_interrupts: bool,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
                     continue;
                 }
             }
-            if signals.was_ignored() {
+            if signals.interrupted() {
                 let mut copy = Copy::new(options, &mut stdout, b"");
                 stage.interrupt(&mut copy);
                 copy.end()?;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[derive(Debug)]
 pub struct Signals {
     seen: Arc<AtomicUsize>,
-    ignored: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
     pub(crate) wake: UnixStream,
 }
 
@@ -24,19 +24,14 @@ impl Signals {
         Self::take(&[SIGINT, SIGTERM])
     }
 
-    /// The same, but for SIGINT, which does nothing from now on but to be remembered for [`Signals::was_ignored`].
+    /// The same, but SIGINT does not count as seen: the command goes on.
     ///
     /// # Errors
     /// [`Failure::Limit`].
     pub fn without_interrupt() -> Result<Self, Failure> {
         let signals = Self::take(&[SIGTERM])?;
-        signal_hook::flag::register(SIGINT, Arc::clone(&signals.ignored)).map_err(limit)?;
-        Ok(signals)
-    }
-
-    /// Whether a SIGINT that is ignored has come since the last call.
-    pub(crate) fn was_ignored(&self) -> bool {
-        self.ignored.swap(false, Ordering::Relaxed)
+        let taken = signal_hook::flag::register(SIGINT, Arc::clone(&signals.interrupted));
+        taken.map(|_| signals).map_err(limit)
     }
 
     fn take(signals: &[i32]) -> Result<Self, Failure> {
@@ -54,7 +49,12 @@ impl Signals {
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), signal as usize)?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Signals { seen, ignored: Arc::default(), wake })
+        Ok(Signals { seen, interrupted: Arc::default(), wake })
+    }
+
+    /// Whether a SIGINT that does not count has come since this was asked last.
+    pub(crate) fn interrupted(&self) -> bool {
+        self.interrupted.swap(false, Ordering::Relaxed)
     }
 
     /// The number of the signal that came, if one did.
