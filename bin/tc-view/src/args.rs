@@ -38,7 +38,7 @@ Without --color, the first of these that is set decides: NO_COLOR (none), CLICOL
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Text as it streams and cards that change in place; the same as text where there is no terminal
+    /// Text as it streams, drawn as Markdown, and cards that change in place; the same as text where there is no terminal
     Term,
     /// Plain text, with a line where a call starts and a line where it ends
     Text,

@@ -229,7 +229,7 @@ impl<P: Page> Story<P> {
     fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.end_turn(event, out, true);
         self.close(out, |call| call.who.shares_stream(event));
-        let told = self.calls.list.iter().take_while(|c| c.is_over()).count();
+        let told = self.calls.list.iter().take_while(|c| c.is_over() && c.is_settled()).count();
         self.calls.forget(told);
         self.page.forget(told);
         self.page.pause();

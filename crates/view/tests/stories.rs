@@ -253,6 +253,24 @@ fn after_an_interrupt_nothing_is_drawn_again() {
 }
 
 #[test]
+fn a_call_that_is_taken_back_while_it_runs_keeps_its_card_in_the_next_turn() {
+    let log = lines(
+        r#"
+        {"type":"tool_use","tool_id":"a","tool_name":"f","status":"running"}
+        {"type":"retract","tool_id":"a","reason":"reasoning"}
+        {"type":"stream_start","stream":"other","v":1}
+        {"type":"tool_use","stream":"other","tool_id":"b","tool_name":"g","status":"running"}
+        {"type":"tool_result","tool_id":"a","tool_name":"f","status":"cancelled","output":""}
+        "#,
+    );
+    let mut screen = Emulator::new(40, 20);
+    pieces(&mut Term::new(on(40, 20, false), true), &log).iter().for_each(|p| screen.write(p));
+    let text = screen.text();
+    let names: Vec<_> = text.lines().filter_map(|l| l.get(..7)).collect();
+    assert_eq!(names, ["  – f", "[other]", "  – g"], "{text}");
+}
+
+#[test]
 fn more_cards_than_rows_are_counted() {
     let log: Vec<_> = (0..50)
         .map(|n| format!(r#"{{"type":"tool_call","index":{n},"tool_id":"{n}","tool_name":"f{n}","arguments":{{}}}}"#))
@@ -276,6 +294,9 @@ fn text() -> impl Strategy<Value = String> {
         "[ -~\n\t]{0,12}",
         Just("\u{1b}]52;c;eA==\u{7}".to_owned()),
         Just("\u{9b}2J\r\u{8}".to_owned()),
+        Just("**a** `b`\n\n- c\n> [d](e)\n".to_owned()),
+        Just("\n```sh\n".to_owned()),
+        Just("\n| a | b |\n|---|---|\n| c | &#27; |\n".to_owned()),
         Just("天気🙂👩\u{200d}👩\u{200d}👧❤\u{fe0f}e\u{301}".to_owned()),
     ];
     prop::collection::vec(piece, 0..6).prop_map(|p| p.concat())
