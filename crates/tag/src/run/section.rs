@@ -42,8 +42,12 @@ impl Run {
                 let marks = first(self.form.call);
                 self.place = match self.find(marks, &text[at..]) {
                     Found::Perhaps => return Next::Step(Step::More(at)),
-                    Found::No if !marks.is_empty() && self.whole == 0 => Place::Noise,
-                    _ => Place::Part(0),
+                    // JSON is what another dialect writes behind the same marker: no call begins inside it.
+                    Found::No if marks.is_empty() || self.whole > 0 || text[at..].starts_with(['{', '[']) => {
+                        Place::Part(0)
+                    }
+                    Found::No => Place::Noise,
+                    Found::Here(_) => Place::Part(0),
                 };
                 Next::On(at)
             }
