@@ -1,7 +1,7 @@
 //! Values that hold closing markers, in every dialect whose values are written as they are: a closing marker in a value is the
 //! value's, in line and on a line of its own, however the text is cut.
 
-use crate::outcome::Outcome;
+use crate::outcome::{Item, Outcome};
 use crate::reader::{Reader, Text};
 use serde_json::{Value, json};
 use toolpipe_tag::{Call, Dialect};
@@ -165,4 +165,35 @@ fn a_value_without_its_closer_is_closed_with_its_call() {
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Behind closers that may be the end, the value is held for a while and then goes on; where that is does not depend on the cuts.
+#[test]
+fn a_value_is_not_held_for_long() {
+    const HELD: usize = 4096;
+    let (mut reader, tools) = (Reader::new(), tools(&json!({"type": "string"})));
+    let head = "<tool_call>\n<function=save>\n<parameter=text>\none";
+    for length in (HELD - 60..HELD + 20).chain([8000]) {
+        let text =
+            format!("{head}\n</function>\n</tool_call>\n{}", "two ".repeat(length / 4) + &"-".repeat(length % 4));
+        let input =
+            Text { dialect: "qwen3-coder-xml", text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
+        let mut read = |size: usize, cut: bool| {
+            let pieces: Vec<&str> =
+                (0..text.len()).step_by(size).map(|at| &text[at..text.len().min(at + size)]).collect();
+            let mut outcome = Outcome::default();
+            reader.parse(&input, &pieces, cut, &mut outcome);
+            outcome
+        };
+        let whole = read(text.len(), false);
+        for size in [1, 7, 4096] {
+            assert_eq!(read(size, false).lasting(true).lines(), whole.lasting(true).lines(), "{length}, {size}");
+        }
+        match whole.calls().len() {
+            1 => assert!(length < HELD, "{length}: {:?}", whole.lines()),
+            calls => assert!(calls == 0 && length + 40 > HELD, "{length}: {:?}", whole.lines()),
+        }
+        let Some(Item::Call { arguments, .. }) = read(7, true).0.into_iter().next() else { panic!("no call") };
+        assert!(arguments.len() > length || length < HELD, "{length}: {}", arguments.len());
+    }
 }
