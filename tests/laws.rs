@@ -1,8 +1,7 @@
 //! The laws of the protocol over every recorded body, with the machines in memory.
 //!
-//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear time) is measured by counting CPU time
-//! in a benchmark, not here: no count that a test can take without a clock would see a quadratic copy. That memory does not grow
-//! with a stream that passes is a test of `pipes.rs`.
+//! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear) is `growth.rs` and
+//! `growth_commands.rs`; that memory does not grow with a stream that passes is a test of `pipes.rs`.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;

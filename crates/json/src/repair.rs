@@ -69,7 +69,7 @@ pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
     let body = &text[start..end];
     let mended = if is_object(body) { body.to_owned() } else { mend(body)? };
     repairs.extend(edits::between(body, &mended, start));
-    repairs.extend(back_edits);
+    repairs.extend(back_edits.into_iter().rev());
     Some(Repaired { text: mended, repairs })
 }
 
@@ -101,7 +101,7 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     start
 }
 
-/// Takes white space, closing fences and known end tags off the end; gives where they begin.
+/// Takes white space, closing fences and known end tags off the end, the last first; gives where they begin.
 fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     let mut end = text.len();
     loop {
@@ -115,7 +115,7 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
         };
         let at = start + kept.trim_ascii_end().len();
         if at < end {
-            repairs.insert(0, Repair { offset: at, kind, before: text[at..end].to_owned(), after: String::new() });
+            repairs.push(Repair { offset: at, kind, before: text[at..end].to_owned(), after: String::new() });
         }
         end = at;
         if kind == "white_space" {

@@ -4,7 +4,7 @@ use crate::look::{Look, UnknownDialect};
 use crate::outlet::{Outlet, Piece};
 use crate::parser::{Parser, floor};
 use event::payload::{ContentDelta, FinishReason, Retract, Thinking, ToolCallDelta, Warning};
-use event::{Event, Field, Kind, Machine, Sink};
+use event::{Choices, Event, Field, Kind, Machine, Sink};
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -55,8 +55,14 @@ impl Streams {
         let started = first.kind() == Kind::StreamStart;
         let get = |key: &str| if started { first.get_str(key) } else { None };
         let active = options.always || matches!(get("tools_mode").as_deref(), None | Some("tag"));
-        let mut tag =
-            Tag { setting: None, choices: Vec::new(), unknown: None, warned: HashSet::new(), text: String::new() };
+        let mut tag = Tag {
+            setting: None,
+            choices: Choices::default(),
+            open: Vec::new(),
+            unknown: None,
+            warned: HashSet::new(),
+            text: String::new(),
+        };
         if !active {
             return tag;
         }
@@ -103,7 +109,9 @@ impl Streams {
 pub struct Tag {
     /// `None`: its text is passed on unread.
     setting: Option<Setting>,
-    choices: Vec<Choice>,
+    choices: Choices<Choice>,
+    /// The places of those whose parser was given text since the last event that interrupts all.
+    open: Vec<usize>,
     /// A name in `stream_start` that is not in the table, to be told once.
     unknown: Option<UnknownDialect>,
     /// Warnings of this command that are in the input already, since the stream has been through it.
@@ -126,6 +134,8 @@ struct Choice {
     parser: Parser,
     /// The provider sent calls of its own, so that text is text.
     native: bool,
+    /// Its place is among [`Tag::open`].
+    open: bool,
     /// The indexes of the calls that were written and hold.
     written: Vec<i64>,
 }
@@ -140,7 +150,11 @@ impl Tag {
             raw.append_str(&mut self.text);
         }
         let (text, number) = (plain.unwrap_or(&self.text), event.choice());
-        let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return sink.pass() };
+        let Some(at) = place(&self.setting, &mut self.choices, number) else { return sink.pass() };
+        let choice = &mut self.choices[at];
+        if !std::mem::replace(&mut choice.open, true) {
+            self.open.push(at);
+        }
         // Text that nothing can begin in passes as it came.
         if choice.native || text.is_empty() || choice.parser.passes(text) {
             return sink.pass();
@@ -157,7 +171,8 @@ impl Tag {
     /// since it may take their indexes, and what follows in the text is text.
     fn native(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
         let number = event.choice();
-        let Some(choice) = choice(&self.setting, &mut self.choices, number) else { return };
+        let Some(at) = place(&self.setting, &mut self.choices, number) else { return };
+        let choice = &mut self.choices[at];
         if std::mem::replace(&mut choice.native, true) {
             return;
         }
@@ -176,22 +191,21 @@ impl Tag {
             choice.parser.finish(cut, &mut out);
             out.flush();
         }
-        self.choices.clear();
+        self.choices = Choices::default();
+        self.open.clear();
     }
 }
 
-/// The parser of a choice; `None` where the text is not read.
-fn choice<'c>(setting: &Option<Setting>, choices: &'c mut Vec<Choice>, number: u32) -> Option<&'c mut Choice> {
+/// The place of a choice; `None` where the text is not read.
+fn place(setting: &Option<Setting>, choices: &mut Choices<Choice>, number: u32) -> Option<usize> {
     let setting = setting.as_ref()?;
-    let at = match choices.iter().position(|c| c.number == number) {
-        Some(at) => at,
-        None => {
-            let parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
-            choices.push(Choice { number, parser, native: false, written: Vec::new() });
-            choices.len() - 1
-        }
-    };
-    Some(&mut choices[at])
+    Some(choices.place(number, || Choice {
+        number,
+        parser: Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref()),
+        native: false,
+        open: false,
+        written: Vec::new(),
+    }))
 }
 
 impl Machine for Tag {
@@ -212,18 +226,26 @@ impl Machine for Tag {
             Kind::ToolCallDelta | Kind::ToolCall => self.native(event, out),
             Kind::Thinking => {
                 let number = event.choice();
-                if let Some(choice) = self.choices.iter_mut().find(|c| c.number == number && !c.native) {
+                let known = self.choices.find(number).filter(|at| !self.choices[*at].native);
+                if let Some(at) = known {
+                    let choice = &mut self.choices[at];
                     let mut events = Events::new(out, number, &mut choice.written, &self.warned);
                     choice.parser.interrupt(&mut events);
                     events.flush();
-                } else if let Some(choice) = choice(&self.setting, &mut self.choices, number) {
+                } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
                     // Reasoning comes by itself, so the text is the answer.
-                    choice.parser.answer();
+                    self.choices[at].parser.answer();
                 }
             }
             // Text that is held back came before these.
             Kind::Error | Kind::Message => {
-                for choice in self.choices.iter_mut().filter(|c| !c.native) {
+                self.open.sort_unstable();
+                for at in self.open.drain(..) {
+                    let choice = &mut self.choices[at];
+                    choice.open = false;
+                    if choice.native {
+                        continue;
+                    }
                     let mut events = Events::new(out, choice.number, &mut choice.written, &self.warned);
                     choice.parser.interrupt(&mut events);
                     events.flush();

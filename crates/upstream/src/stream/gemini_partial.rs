@@ -34,11 +34,11 @@ pub(crate) struct PartialArguments {
     /// The string at that path is open, and this is the half of a character that may stand at its end.
     string: Option<Surrogates>,
     /// Strings that said `willContinue`.
-    unfinished: Vec<Vec<Step>>,
+    unfinished: HashSet<Vec<Step>>,
     tree: Option<(Value, Vec<Step>)>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Step {
     Key(String),
     Index(usize),
@@ -57,9 +57,9 @@ impl PartialArguments {
         let steps = arg.get_str("jsonPath").and_then(|path| steps(&path));
         let (Some(steps), Some(value)) = (steps, leaf(arg)) else { return Placed::Unreadable };
         let placed = self.place(&steps, value);
-        self.unfinished.retain(|path| *path != steps);
+        self.unfinished.remove(&steps);
         if arg.get("willContinue").and_then(Raw::bool) == Some(true) {
-            self.unfinished.push(steps);
+            self.unfinished.insert(steps);
         }
         placed
     }
@@ -185,7 +185,7 @@ impl PartialArguments {
             };
         }
         match (at, value.str()) {
-            (Value::String(text), Some(more)) if *last == steps || self.unfinished.iter().any(|p| p == steps) => {
+            (Value::String(text), Some(more)) if *last == steps || self.unfinished.contains(steps) => {
                 text.push_str(&more)
             }
             (at, _) => *at = serde_json::from_str(value.text()).unwrap_or(Value::Null),

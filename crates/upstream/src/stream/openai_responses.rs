@@ -19,6 +19,8 @@ pub(crate) struct OpenaiResponses {
     by_id: HashMap<String, usize>,
     by_output: HashMap<i64, usize>,
     by_call: HashMap<String, usize>,
+    /// The calls before this place were finished by the end of a response.
+    finished: usize,
     /// The items of each kind that may be open; one that is done is taken out when it is met.
     open: HashMap<Kind, Vec<usize>>,
     /// The custom tools of the request, where the response repeats them.
@@ -290,7 +292,7 @@ impl OpenaiResponses {
             // A response in the background has not ended.
             "queued" | "in_progress" if event.is_empty() => {}
             word => {
-                for at in 0..self.items.len() {
+                for at in std::mem::replace(&mut self.finished, self.items.len())..self.items.len() {
                     self.finish_call(at, None, turn, out);
                 }
                 turn.finish_reason(0, FinishReason::Stop, word);
