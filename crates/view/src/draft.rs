@@ -47,7 +47,7 @@ impl Draft {
         }
         self.is_open = true;
         self.add(text);
-        while if self.fence.is_some() { self.code(pen) } else { self.blocks(pen, false) } {}
+        while self.advances(|draft| if draft.fence.is_some() { draft.code(pen) } else { draft.blocks(pen, false) }) {}
         self.rest(pen);
     }
 
@@ -85,13 +85,21 @@ impl Draft {
             self.source.clear();
             (self.drawn, self.in_line) = (0, false);
         } else {
-            while self.blocks(pen, true) {}
+            while self.advances(|draft| draft.blocks(pen, true)) {}
+            pen.put(self.source[self.drawn..].trim(), self.base);
             self.source.clear();
             (self.drawn, self.parsed) = (0, 0);
             self.lead.clear();
         }
         pen.prefix.clear();
         pen.end_row();
+    }
+
+    /// Takes a step; gives whether there may be another one, which is never so where this one changed nothing.
+    fn advances(&mut self, step: impl FnOnce(&mut Self) -> bool) -> bool {
+        let state = |draft: &Self| (draft.source.len(), draft.lead.len(), draft.fence.is_some());
+        let before = state(self);
+        step(self) && state(self) != before
     }
 
     /// Makes sure that the unfinished block stays in reach when `rows` are laid below it, or can be left as it is.
@@ -225,8 +233,9 @@ impl Draft {
             }
         }
         // Empty lines that the last unit may end with stay, so that what follows is kept apart from it.
-        let end = blocks.units[..count].last().map_or(0, |unit| text[..unit.bytes.end].trim_end().len());
-        if end == 0 { 0 } else { text[end..].find('\n').map_or(window, |at| end + at + 1) }
+        let Some(unit) = blocks.units[..count].last() else { return 0 };
+        let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches([' ', '\t', '\n']).len();
+        text[end..].find('\n').map_or(window, |at| end + at + 1)
     }
 
     /// Draws what is known of the unfinished block, up to a place at which it can be cut. Gives whether there is one.

@@ -47,6 +47,15 @@ fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, beside:
     screen
 }
 
+/// White space of Unicode is text to Markdown.
+#[test]
+fn a_block_of_odd_spaces_ends() {
+    for text in ["\u{3000}", "\u{a0}\n\nb", "a\n\n\u{85}\u{b}\u{c}\n\nb", "- \u{2003}\n- b", "\u{3000}\n"] {
+        let screen = shown(&[text, "c"], (20, 10), true, Beside::default());
+        assert!(screen.text().contains('c'), "{text:?}: {}", screen.text());
+    }
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z]{1,9} ",
@@ -56,7 +65,7 @@ fn markdown() -> impl Strategy<Value = String> {
             "**", "*", "_", "`", "~~", "``", "\n# ", "\n- ", "\n  - ", "\n1. ", "\n2) ", "\n> ", "\n> - ", "\n```\n", "\n```sh\n",
             "\n   ```\n", "\n~~~\n", "\n| a | b |\n|---|--:|\n", "| c | d |\n", "| e | f | g |\n", "[a](b)", "![a](b)", "[a]: b\n",
             "<b>", "<!-- c -->\n", "\n---\n", "\n===\n", "\n    ", "\\", "  \n", "天気", "👩\u{200d}👧", "e\u{301}", "\r\n",
-            "<http://a>", ": ", "[1]", "\u{1b}[2J", ESCAPE, "\u{202e}", "\u{1}",
+            "<http://a>", ": ", "[1]", "\u{1b}[2J", ESCAPE, "\u{202e}", "\u{1}", "\u{3000}", "\u{a0}", "\u{b}", "\u{85}",
         ]).prop_map(str::to_owned),
     ];
     prop::collection::vec(piece, 0..40).prop_map(|p| p.concat())
