@@ -14,6 +14,13 @@ const WINDOW: usize = 8 * 1024;
 /// A carriage return, written out.
 const RETURN: &str = "\\x0d";
 
+/// White space as Markdown sees it; that of Unicode is text.
+const BLANKS: [char; 3] = [' ', '\t', '\n'];
+
+fn is_blank(text: &str) -> bool {
+    text.trim_matches(BLANKS).is_empty()
+}
+
 /// What is unfinished of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
@@ -86,7 +93,7 @@ impl Draft {
             (self.drawn, self.in_line) = (0, false);
         } else {
             while self.advances(|draft| draft.blocks(pen, true)) {}
-            pen.put(self.source[self.drawn..].trim(), self.base);
+            pen.put(self.source[self.drawn..].trim_matches(BLANKS), self.base);
             self.source.clear();
             (self.drawn, self.parsed) = (0, 0);
             self.lead.clear();
@@ -126,7 +133,8 @@ impl Draft {
     fn go_on(&mut self, start: usize, pen: &Pen) {
         if self.fence.is_some() || pen.is_at_start() {
             self.lead.clear();
-        } else if self.lead.is_empty() || start > 0 {
+        } else if self.lead.is_empty() || self.lead.contains('\n') || start > 0 {
+            // The rest of a row of a table that stays as it came is text.
             self.lead = lead(&self.source[start..]);
         }
     }
@@ -158,7 +166,7 @@ impl Draft {
         let fence = blocks.fence(text, finished).filter(|_| text.ends_with('\n'));
         if finished == 0 && fence.is_none() {
             self.parsed = lines;
-            if text.trim().is_empty() {
+            if is_blank(text) {
                 return false;
             }
             if whole || window < lines {
@@ -193,7 +201,7 @@ impl Draft {
         let mut end = 0;
         while let Some(line) = self.source[end..].split_inclusive('\n').next()
             && line.ends_with('\n')
-            && line.trim().is_empty()
+            && is_blank(line)
         {
             end += line.len();
             if pen.is_at_start() && pen.feeds < 2 {
@@ -234,7 +242,7 @@ impl Draft {
         }
         // Empty lines that the last unit may end with stay, so that what follows is kept apart from it.
         let Some(unit) = blocks.units[..count].last() else { return 0 };
-        let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches([' ', '\t', '\n']).len();
+        let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches(BLANKS).len();
         text[end..].find('\n').map_or(window, |at| end + at + 1)
     }
 
@@ -286,7 +294,7 @@ impl Draft {
     /// Shows what has come of the unfinished block and is not on the page yet.
     fn rest(&mut self, pen: &mut Pen) {
         // Nothing is seen of a few spaces, and if no more comes in their line it is an empty one.
-        if self.lead.is_empty() && self.drawn == 0 && self.source.len() < pen.width && self.source.trim().is_empty() {
+        if self.lead.is_empty() && self.drawn == 0 && self.source.len() < pen.width && is_blank(&self.source) {
             return;
         }
         let margin = (pen.rows / 2).min(4);

@@ -153,7 +153,7 @@ impl<'p> Renderer<'p> {
             self.pen.end_row();
             self.pen.prefix.truncate(1);
         }
-        let before = self.text[..self.at].trim_end().len();
+        let before = self.text[..self.at].trim_end_matches([' ', '\t', '\n']).len();
         let between = self.text.get(before..start).unwrap_or_default();
         if self.at > 0 && between.matches('\n').count() > 1 {
             self.pen.blank_row();

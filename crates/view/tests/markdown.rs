@@ -56,6 +56,18 @@ fn a_block_of_odd_spaces_ends() {
     }
 }
 
+#[test]
+fn a_row_of_a_table_that_is_cut_keeps_its_rest() {
+    let pieces = [
+        "aaaaa \naa aaaaaa aaaa \n| a | b |\n|---|--:|\na \n[1]aa aaa \u{1b}[2Jaaaa <!--",
+        " c -->\naaaaaaaa **a aaaaaaa ",
+    ];
+    for (columns, rows) in [(8, 4), (8, 6), (12, 4), (20, 5)] {
+        let screen = shown(&pieces, (columns, rows), false, Beside::default());
+        assert!(screen.text().contains('c'), "{columns} {rows}: {}", screen.text());
+    }
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z]{1,9} ",
@@ -65,7 +77,7 @@ fn markdown() -> impl Strategy<Value = String> {
             "**", "*", "_", "`", "~~", "``", "\n# ", "\n- ", "\n  - ", "\n1. ", "\n2) ", "\n> ", "\n> - ", "\n```\n", "\n```sh\n",
             "\n   ```\n", "\n~~~\n", "\n| a | b |\n|---|--:|\n", "| c | d |\n", "| e | f | g |\n", "[a](b)", "![a](b)", "[a]: b\n",
             "<b>", "<!-- c -->\n", "\n---\n", "\n===\n", "\n    ", "\\", "  \n", "天気", "👩\u{200d}👧", "e\u{301}", "\r\n",
-            "<http://a>", ": ", "[1]", "\u{1b}[2J", ESCAPE, "\u{202e}", "\u{1}", "\u{3000}", "\u{a0}", "\u{b}", "\u{85}",
+            "<http://a>", ": ", "[1]", "\u{1b}[2J", ESCAPE, "\u{202e}", "\u{1}", "\u{3000}", "\u{a0}", "\u{85}",
         ]).prop_map(str::to_owned),
     ];
     prop::collection::vec(piece, 0..40).prop_map(|p| p.concat())
