@@ -13,15 +13,37 @@ mod units;
 
 use accumulate::{Accumulate, Options, Shape};
 use bodies::bodies;
-use cost::{Cost, judge};
+use cost::{Cost, compare};
 use detect::{Calls, Detect, Tally};
 use event::{Event, Machine, Payload, Scanner, Sink, payload, quoted};
+use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use tag::{Dialect, Streams};
 use upstream::{Api, End, Stream, StreamOptions};
 
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+
+/// Every input is first run at two smaller sizes. One that grows as it may is not looked at again.
+const GLANCE: [usize; 2] = [1_000, 4_000];
+const GLANCE_MOST: f64 = 5.5;
+const GLANCE_MICROS: u64 = 4_000;
+
+/// The processor's time that this thread has had, in microseconds.
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// Looks at an input, and compares its cost with that of twice the input where it grows too fast.
+fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
+    let [few, more] = GLANCE.map(&mut run);
+    let grows = |few: f64, more: f64| more > GLANCE_MOST * few;
+    let slow = more.micros > GLANCE_MICROS && grows(few.micros as f64, more.micros as f64);
+    if slow || grows(few.written as f64 + 1000.0, more.written as f64) {
+        compare(&what(), wrong, run);
+    }
+}
 
 /// Counts what is written.
 #[derive(Default)]
@@ -92,12 +114,12 @@ impl Events {
 /// Runs the events through a machine.
 fn run(machine: &mut dyn Machine, events: &Events) -> Cost {
     let mut out = Count::default();
-    let start = cost::now();
+    let start = now();
     events.each(|event| {
         out.passing = event.raw().len();
         machine.push(event, &mut out);
     });
-    Cost { micros: cost::now() - start, written: out.written }
+    Cost { micros: now() - start, written: out.written }
 }
 
 /// Reads calls in the text of the events, and merges them.
@@ -105,12 +127,12 @@ fn parse(streams: &Streams, events: &Events) -> Cost {
     let mut scanner = Scanner::default();
     let mut tag = streams.begin(&scanner.read(&events.first[0]).expect("an event"));
     let (mut next, mut out) = (Accumulate::new(Rc::default()), Count::default());
-    let start = cost::now();
+    let start = now();
     events.each(|event| {
         out.passing = event.raw().len();
         tag.push(event, &mut Pipe { event, next: &mut next, out: &mut out });
     });
-    Cost { micros: cost::now() - start, written: out.written }
+    Cost { micros: now() - start, written: out.written }
 }
 
 fn start(dialect: Option<&str>) -> String {
@@ -307,12 +329,12 @@ fn events_with_a_new_number_each() {
 fn decode(api: Api, body: &[u8]) -> Cost {
     let mut out = Count::default();
     let mut stream = Stream::new(api, StreamOptions::default());
-    let start = cost::now();
+    let start = now();
     for piece in body.chunks(64 * 1024) {
         stream.push(piece, &mut out);
     }
     stream.finish(End::Eof, &mut out);
-    Cost { micros: cost::now() - start, written: out.written }
+    Cost { micros: now() - start, written: out.written }
 }
 
 /// The frames that the recorded bodies of an API consist of, one of each form: numbers and the inside of strings make no form.

@@ -1,7 +1,5 @@
 //! What work costs, and whether that grows faster than its input.
 
-use rustix::time::{ClockId, clock_gettime};
-
 /// How often a piece of the input is repeated in the smaller of two runs; the larger has twice as many.
 pub const REPEATED: usize = 10_000;
 
@@ -11,11 +9,6 @@ const MOST: f64 = 2.5;
 /// A run that costs less is not compared: its time is mostly what does not grow.
 const FLOOR_MICROS: u64 = 100_000;
 const FLOOR_BYTES: usize = 8 << 20;
-
-/// Before that, every input is run at two smaller sizes. One that grows as it may is not looked at again.
-const GLANCE: [usize; 2] = [1_000, 4_000];
-const GLANCE_MOST: f64 = 5.5;
-const GLANCE_MICROS: u64 = 4_000;
 
 /// How often a pair of runs is repeated before its best times count. Work that is linear passes at the first.
 const TRIES: usize = 6;
@@ -29,23 +22,7 @@ pub struct Cost {
     pub written: usize,
 }
 
-/// The processor's time that this thread has had, in microseconds.
-pub fn now() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
-}
-
 /// Compares the cost of an input with that of twice the input; notes in `wrong` what grows faster.
-pub fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
-    let [few, more] = GLANCE.map(&mut run);
-    let grows = |few: f64, more: f64| more > GLANCE_MOST * few;
-    let slow = more.micros > GLANCE_MICROS && grows(few.micros as f64, more.micros as f64);
-    if slow || grows(few.written as f64 + 1000.0, more.written as f64) {
-        compare(&what(), wrong, run);
-    }
-}
-
-/// The same at the full sizes.
 pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
     let mut large = run(2 * REPEATED);
     let slow = large.micros > FLOOR_MICROS;
