@@ -32,6 +32,7 @@ impl<M: Machine> Demux<M> {
     }
 
     /// Takes the next event of any stream. Gives whether its machine is settled.
+    #[inline(always)]
     pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         self.events += 1;
         let kind = event.kind();

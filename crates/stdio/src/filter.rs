@@ -87,7 +87,8 @@ pub(crate) trait Stage {
 }
 
 impl<M: Machine> Stage for Demux<M> {
-    #[inline]
+    // Called for each line, and once more where a line was lost: without this the second call costs the first its inlining.
+    #[inline(always)]
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
         let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
         self.push(event, &mut Here { copy, at, stream, t, lost: false })
@@ -225,6 +226,7 @@ impl Reader<'_> {
 
     /// An event that was too long to be read is lost, so its stream has failed: what is left of it must not look whole. The line
     /// may also have been something else than an event.
+    #[cold]
     fn lost_line(
         &mut self,
         start: &[u8],

@@ -110,9 +110,23 @@ pub(crate) enum Op {
     Note(&'static str),
 }
 
+/// What an engine knows of where the arguments end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Nothing: whoever wants to know follows their brackets.
+    #[default]
+    Unknown,
+    /// They go on behind the last piece.
+    Later,
+    /// The last piece ends them.
+    Here,
+}
+
 /// The calls that an engine found and that were not written yet. One buffer, reused.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
+    /// Where the arguments of the last call end.
+    pub end: End,
     /// In order; each text runs from the end of the one before.
     pub ops: Vec<Op>,
     /// The texts of all of them.
@@ -122,6 +136,7 @@ pub(crate) struct Calls {
 impl Calls {
     /// A call begins.
     pub fn begin(&mut self, name: &str, id: Option<&str>) {
+        self.end = End::Unknown;
         self.text.push_str(name);
         self.ops.push(Op::Name(self.text.len()));
         if let Some(id) = id {
@@ -142,6 +157,12 @@ impl Calls {
             self.text.push_str(piece);
             self.wrote();
         }
+    }
+
+    /// The next piece of its arguments, from an engine that always knows whether they end with it.
+    pub fn arguments_until(&mut self, piece: &str, end: End) {
+        self.arguments(piece);
+        self.end = end;
     }
 
     /// Whatever was appended to [`Calls::text`] since the last operation is the next piece of the arguments.

@@ -4,7 +4,7 @@
 //! they kept until it is known, and where they are a string of JSON until that string ends.
 
 use crate::balance::Balance;
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Calls, Context, End, Step};
 use crate::dialect::{Keys, Shape};
 use crate::literal::{Literal, Notation};
 use crate::parser::floor;
@@ -130,7 +130,7 @@ impl Envelope {
             return false;
         }
         self.balance = balance;
-        calls.arguments(text);
+        calls.arguments_until(text, End::Later);
         true
     }
 
@@ -373,7 +373,7 @@ impl Envelope {
                         }
                         self.kept.push_str(piece);
                     } else {
-                        calls.arguments(piece);
+                        calls.arguments_until(piece, if end.is_some() { End::Here } else { End::Later });
                     }
                 }
                 if let Some(end) = end {
@@ -425,7 +425,7 @@ impl Envelope {
                     self.begin(context, calls)?;
                 }
                 if self.call.begun && !self.kept.is_empty() {
-                    calls.arguments(&self.kept);
+                    calls.arguments_until(&self.kept, End::Here);
                     self.kept.clear();
                 }
                 if self.keys.shape == Shape::Single && self.nested == 0 {
@@ -449,7 +449,7 @@ impl Envelope {
         calls.begin(name, self.call.id.as_deref());
         self.call.begun = true;
         if self.call.arguments {
-            calls.arguments(&self.kept);
+            calls.arguments_until(&self.kept, End::Here);
             self.kept.clear();
         }
         Ok(())
@@ -472,7 +472,7 @@ impl Envelope {
             if context.strict {
                 return Err("the call has no arguments");
             }
-            calls.arguments("{}");
+            calls.arguments_until("{}", End::Here);
         }
         calls.done();
         Ok(())

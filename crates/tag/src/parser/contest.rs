@@ -1,7 +1,7 @@
 //! A call, read by each form that it may be until one is left, or until what they have in common is enough.
 
 use super::{Flow, Gate, Mode, Parser, STEP, Tried, floor};
-use crate::calls::{Calls, NO_CALL, NO_TOOL, Op, Step};
+use crate::calls::{Calls, End, NO_CALL, NO_TOOL, Op, Step};
 use crate::dialect::Form;
 use crate::outlet::{Outlet, Piece};
 use crate::run::Run;
@@ -184,6 +184,16 @@ impl Parser {
     /// Writes what the one candidate has said.
     pub(super) fn write(&mut self, out: &mut dyn Outlet) {
         let Some(candidate) = self.candidates.first_mut().filter(|c| !c.calls.ops.is_empty()) else { return };
+        // Most pieces are from the middle of the arguments.
+        if let ([Op::Arguments(_)], End::Later) = (&candidate.calls.ops[..], candidate.calls.end)
+            && !self.muted
+            && self.head.is_none()
+            && !self.gate.as_ref().is_some_and(Gate::is_closed)
+        {
+            let arguments = Some(&candidate.calls.text[..]);
+            out.call(Piece { index: self.begun - 1, arguments, ..Piece::default() });
+            return candidate.calls.clear();
+        }
         let (form, at) = (candidate.run.form(), candidate.at);
         let mut calls = std::mem::take(&mut candidate.calls);
         let mut from = 0;
@@ -219,7 +229,7 @@ impl Parser {
                 Op::Id(_) => piece.id = text,
                 Op::Arguments(_) => {
                     piece.arguments = match (&mut self.gate, text) {
-                        (Some(gate), Some(text)) => Some(gate.pass(text)).filter(|text| !text.is_empty()),
+                        (Some(gate), Some(text)) => Some(gate.pass(text, calls.end)).filter(|text| !text.is_empty()),
                         _ => text,
                     }
                 }

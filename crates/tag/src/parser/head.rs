@@ -3,6 +3,7 @@
 
 use super::{Mode, Parser, WINDOW};
 use crate::balance::Balance;
+use crate::calls::End;
 use crate::dialect::Prefilled;
 use crate::outlet::{Outlet, Piece};
 
@@ -59,15 +60,26 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// The part of this piece that may be written now.
-    pub fn pass<'t>(&mut self, text: &'t str) -> &'t str {
+    /// Whether the arguments have ended.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The part of this piece that may be written now. `end`: what the engine knows of where the arguments end, which is not
+    /// looked for again.
+    pub fn pass<'t>(&mut self, text: &'t str, end: End) -> &'t str {
         if self.closed {
             self.tail.push_str(text);
             return "";
         }
-        let Some(end) = self.balance.push(text.as_bytes()) else { return text };
         // A bracket or a quotation mark closes them.
-        let (now, tail) = text.split_at(end - 1);
+        let last = match end {
+            End::Later => None,
+            End::Here => text.rfind(['}', ']', '"']),
+            End::Unknown => self.balance.push(text.as_bytes()).map(|end| end - 1),
+        };
+        let Some(last) = last else { return text };
+        let (now, tail) = text.split_at(last);
         self.closed = true;
         self.tail.push_str(tail);
         now
