@@ -154,9 +154,13 @@ impl Plan {
                 self.turn(key).begun = true;
                 self.open.insert(stream, key);
             }
-            Kind::ContentDelta | Kind::ToolCallDelta if mine => {
+            Kind::ContentDelta if mine => {
                 let turn = self.open.get(&stream()).and_then(|key| self.turns.get_mut(key));
                 turn.into_iter().for_each(|turn| turn.deltas = true);
+            }
+            Kind::ToolCallDelta if mine => {
+                let turn = self.open_turn(stream());
+                self.turn(turn).deltas = true;
             }
             Kind::Warning => {
                 let lost = event.get_str("code").as_deref() == Some("not_an_event");
@@ -224,6 +228,7 @@ impl Plan {
                 self.tally.failed += 1;
             } else {
                 self.tally.unconfirmed += turn.order.len() as u64;
+                self.tally.unmerged += u64::from(turn.deltas && turn.order.is_empty());
             }
             self.cut(&stream);
         }
@@ -267,14 +272,7 @@ impl Plan {
 
     fn tool_call(&mut self, call: Call) {
         let stream = call.stream.clone();
-        let turn = match self.open.get(&stream) {
-            Some(turn) => *turn,
-            None => {
-                let turn = self.new_turn(stream.clone());
-                self.open.insert(stream, turn);
-                turn
-            }
-        };
+        let turn = self.open_turn(stream);
         if self.turns[&turn].order.iter().any(|key| self.items[key].call.id == call.id) {
             return;
         }
@@ -405,6 +403,16 @@ impl Plan {
             self.running += 1;
             self.steps.push(Step::Start { key, call: Rc::clone(&item.call), ready });
         }
+    }
+
+    /// The turn of a stream that waits for its message; begins one where none does.
+    fn open_turn(&mut self, stream: Option<Box<str>>) -> u64 {
+        if let Some(turn) = self.open.get(&stream) {
+            return *turn;
+        }
+        let turn = self.new_turn(stream.clone());
+        self.open.insert(stream, turn);
+        turn
     }
 
     fn new_turn(&mut self, stream: Option<Box<str>>) -> u64 {
