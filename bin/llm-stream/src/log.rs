@@ -123,7 +123,7 @@ impl Log {
         self.bad.push(Bad { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
     }
 
-    /// The messages of a log. `warn` gets a warning for each line that is no event.
+    /// The messages of a log. `warn` gets a warning for each line that is not an event.
     fn conversation(mut self, options: &Filter, warn: &mut dyn FnMut(&Warning)) -> Result<Conversation> {
         let (conversation, problems) = Conversation::read(&self.text);
         let lines: Vec<&str> = self.text.lines().collect();

@@ -17,7 +17,7 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Begins to wait. Nothing is ever said where standard error is no terminal: nobody watches there.
+    /// Begins to wait. Only a terminal gets the message: elsewhere nobody watches.
     pub fn new() -> Patience {
         if !std::io::stderr().is_terminal() {
             return Patience { _over: None };

@@ -109,7 +109,7 @@ const OTHERS: [(&[&str], &str); 5] = [
     ),
 ];
 
-/// What to write instead of the argument `unknown`, which stands somewhere on the command line.
+/// What to write instead of the argument `unknown` of the command line.
 pub fn remedy(unknown: &str) -> Option<String> {
     let typed: Vec<String> = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     instead(unknown, &typed, env::var("LLM_API").ok().as_deref())
@@ -159,7 +159,7 @@ impl Parameter {
     }
 }
 
-/// What stands behind an option, in the same word or the next.
+/// The value of an option, in the same word or the next.
 fn value(option: &str, typed: &[String]) -> Option<String> {
     let at = typed.iter().position(|word| word == option || word.starts_with(&format!("{option}=")))?;
     match typed[at].split_once('=') {

@@ -207,7 +207,7 @@ impl Session<'_> {
                     stream.finish(End::Cancelled, &mut Clock::default().sink(None, self.out));
                     (Attempt::Signal(signal), End::Cancelled)
                 }
-                // A server may repeat the key that it was sent; what follows cuts the text, and a part of a key is no key any more.
+                // A server may repeat the key that it was sent; the text is cut below, and a part of a key would not be recognised any more.
                 Ok(end) => {
                     let body = self.turn.redactor().text(&String::from_utf8_lossy(&body)).into_owned();
                     (Attempt::Trouble(Trouble::Refused(head, body)), end)

@@ -12,7 +12,7 @@ use upstream::{End, Stream, error_message, is_context_overflow, refuses_tools};
 pub enum Trouble {
     /// The connection ended before the first event.
     Broken(End),
-    /// The answer's status is no success.
+    /// The answer's status is not a success.
     Refused(Head, String),
     /// The tape has no answer.
     Miss(Miss),

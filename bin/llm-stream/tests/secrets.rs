@@ -23,7 +23,7 @@ fn with_secrets(server: &Server, args: &[&str]) -> Command {
     command
 }
 
-/// Nothing of any secret stands in this text, in any spelling that a person could undo.
+/// Asserts that the text holds no part of a secret, in any spelling that a person could undo.
 fn is_clean(text: &str) -> bool {
     let spellings =
         [KEY, "canary", "7Q=z", "7Q%3", "anary", BASIC, &BASIC[6..24], TENANT, "5521", PARAMETER, "p4ram", "9X"];

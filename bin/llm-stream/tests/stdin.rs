@@ -1,4 +1,4 @@
-//! What stands on standard input: a log, or words to ask about.
+//! Standard input: a log, or words to ask about.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 
@@ -37,10 +37,10 @@ fn words_come_after_the_prompt_or_are_the_question() {
     assert_eq!(asked(&["--system", "Rhyme.", "hi"], notes).len(), 2);
     // As the shell's $(cat notes.txt): line ends at the end do not count, and so tapes find the same request.
     assert_eq!(asked(&["a"], "b"), asked(&["a"], "b\n\n"));
-    // A byte order mark is no text, and hides no log.
+    // A byte order mark is dropped: it is not text, and a log may begin with one.
     assert_eq!(asked(&[], "\u{feff}Why?\n"), ["Why?"]);
     assert_eq!(asked(&["two"], &format!("\u{feff}{LOG}")), ["one", "two"]);
-    // JSON that is no object on a line of its own is text too.
+    // A line that is JSON but not an object is text too.
     for text in ["[1,2]", "17", "\"x\"", "{\n  \"a\": 1\n}", "{'role': 'user'}", "{\"role\":\"user\",\"content\":\"cut"]
     {
         assert_eq!(asked(&["explain"], text), [format!("explain\n\n{text}")], "{text}");
@@ -74,7 +74,7 @@ fn a_log_with_a_damaged_line_stays_a_log() {
             assert_eq!(asked(&["two"], &log), ["one", "two"]);
         }
     }
-    // JSON objects that are no messages are never sent unasked, which is said.
+    // JSON objects that are not messages are not sent; a line on standard error says so.
     let ran = run_bytes(&["explain"], b"{\"a\":1}\n{\"b\":2}\n");
     assert!(ran.stderr.lines().any(|l| l.contains("nothing of it is sent") && l.contains("PROMPT")), "{ran:?}");
     assert_eq!(asked(&["explain"], "{\"a\":1}\n"), ["explain"]);
@@ -143,7 +143,7 @@ fn who_waits_at_a_terminal_is_told_for_what() {
         let _ = screen.read_to_end(&mut rest); // a terminal whose last other end was closed gives an error
         assert!(!String::from_utf8_lossy(&rest).contains("</dev/null"));
     }
-    // Who is told may also stop it: nothing is sent of what came so far.
+    // Whoever reads the message may stop the command: nothing of the input so far is sent.
     for (signal, (child, _stdin, mut screen)) in stopped {
         said(&mut screen);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());

@@ -246,7 +246,7 @@ fn recordings_are_no_events() {
         let stdin = std::fs::File::open(&path).unwrap();
         let out = detect(&["-q"]).stdin(stdin).output().unwrap();
         assert!(out.status.code() == Some(3) && text(&out.stderr).contains("run: llm-stream --replay FILE"), "{file}");
-        // Through a pipe nothing can be looked at before; what holds no event is told at its end.
+        // A pipe cannot be looked at beforehand; an input without events is reported at its end.
         let out = run(&["-q", "--max-line", "1G"], &std::fs::read_to_string(&path).unwrap());
         let is_told = out.status.code() == Some(3) && text(&out.stderr).contains("llm-stream --replay FILE");
         assert_eq!(is_told, !file.contains("anthropic/whole"), "{file}: {}", text(&out.stderr));

@@ -2,7 +2,7 @@
 
 use tool::Tally;
 
-/// What people are told of a turn that failed. `is_known`: an `error` event or a signal says why already.
+/// The report of a turn that failed. `is_known`: an `error` event or a signal says why already.
 pub fn why(tally: &Tally, is_known: bool) -> Option<String> {
     let Tally { unconfirmed, unmerged, failed, .. } = *tally;
     if tally.lost && tally.is_failure() {

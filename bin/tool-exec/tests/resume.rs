@@ -252,7 +252,7 @@ fn a_call_that_was_begun_may_be_refused_too() {
     let (status, text) = out.outcome("a");
     assert!(out.status == 0 && status == "denied" && text.contains("had been started before"), "{text}");
     assert_eq!((ran(&dir).len(), out.of("message").len()), (0, 1));
-    // It is no matter where nothing waits.
+    // Where nothing waits it makes no difference.
     let out = run_in(&dir, &[put("write")], &turn(&calls(&["b"])), &["--deny-call", "a"]);
     assert_eq!((out.status, out.outcome("b").0), (0, "success"));
 }

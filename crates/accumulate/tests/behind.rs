@@ -26,7 +26,7 @@ fn outcome(fragments: &[&str], label: &str) -> Vec<String> {
         let event = scanner.read(&line).unwrap();
         let code = event.get_str("code").unwrap_or_default().into_owned();
         match event.kind() {
-            // That a call came without an index is no matter of the text, and an early seal none of the call.
+            // Neither a missing index nor an early seal changes the text or the call.
             Kind::Warning if code != "index_inferred" => out.push(code),
             Kind::ToolCall => out.push(line.replace("\"sealed\"", "\"balanced\"")),
             Kind::Message => out.push(line),

@@ -148,7 +148,7 @@ impl Scanner {
         self.is_valid() && self.depth == 0 && ended
     }
 
-    /// The next byte stands inside a string of a text that is valid so far.
+    /// The next byte is inside a string of a text that is valid so far.
     pub fn is_in_text(&self) -> bool {
         self.is_valid() && matches!(self.state, State::Text | State::Escape | State::Hex(_))
     }

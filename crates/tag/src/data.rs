@@ -1,4 +1,4 @@
-//! Whether a message is JSON so far: what stands inside the strings of such an answer is data.
+//! Whether a message is JSON so far: the strings of such an answer are data.
 
 use crate::parser::floor;
 use json::Scanner;
@@ -29,7 +29,7 @@ impl Default for Data {
 }
 
 impl Data {
-    /// A message that is no JSON.
+    /// A message that is not JSON.
     pub fn other() -> Data {
         Data { state: State::Other }
     }
@@ -79,7 +79,7 @@ impl Data {
         }
     }
 
-    /// Whether the next byte stands inside a string of the JSON.
+    /// Whether the next byte is inside a string of the JSON.
     #[inline]
     pub fn is_in_text(&self) -> bool {
         matches!(&self.state, State::Json(scanner, _) if scanner.is_in_text())

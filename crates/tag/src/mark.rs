@@ -1,6 +1,6 @@
 //! Whether a marker stands at the beginning of a text.
 
-/// Whether something stands at the beginning of a text.
+/// Whether something is at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found<T = usize> {
     /// It does. Of a marker this is the length.

@@ -85,7 +85,7 @@ pub struct Parser {
     /// The call at hand names a tool that is not known, or is quoted: it is read to its end, and given back as text, so that
     /// nothing inside it is taken for a call.
     muted: bool,
-    /// What is at hand, a call or a header, stands right behind a quotation mark.
+    /// The call or the header at hand follows a quotation mark.
     pub(crate) cited: bool,
     /// A call was begun in the text that is kept.
     said: bool,
@@ -290,7 +290,7 @@ impl Parser {
                     i += n;
                     idle += 1;
                     if text[..i].ends_with(&before) {
-                        // All of it stands in this text: copying what follows would make many such places quadratic.
+                        // This text holds all of it: copying what follows would make many such places quadratic.
                         i -= before.len();
                     } else {
                         (text, i) = (Cow::Owned(before + &text[i..]), 0);

@@ -158,7 +158,7 @@ impl Quote {
         self.fence.is_some() || self.code > 0 || self.block || self.is_data()
     }
 
-    /// Whether what comes next stands inside a string of an answer that is JSON.
+    /// Whether what comes next is inside a string of an answer that is JSON.
     pub fn is_data(&self) -> bool {
         self.data.is_in_text()
     }

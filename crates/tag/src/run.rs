@@ -126,7 +126,7 @@ impl Run {
         !self.begun && !self.deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
-    /// Whether other text stands where the section's first call should.
+    /// Whether other text is in the place of the section's first call.
     pub fn is_noise(&self) -> bool {
         matches!(self.place, Place::Noise | Place::Over)
     }

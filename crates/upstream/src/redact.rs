@@ -143,7 +143,7 @@ impl Redactor {
             }
         }
         for pair in rest.split_inclusive(['?', '#', '&', ';']) {
-            // The mark that ends a pair stands behind it.
+            // The mark that ends a pair follows it.
             let (pair, mark) = pair.split_at(pair.trim_end_matches(['?', '#', '&', ';']).len());
             match pair.split_once('=') {
                 Some((name, _)) if is_secret_parameter(name) => {

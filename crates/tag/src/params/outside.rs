@@ -1,4 +1,4 @@
-//! What stands outside the parameters of a call.
+//! The markers outside the parameters of a call.
 
 use crate::dialect::{Part, Section};
 use crate::mark::{Found, find, find_last, starts};

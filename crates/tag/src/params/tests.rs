@@ -88,7 +88,7 @@ static MINIMAX: ParamForm = ParamForm {
     ..BASE
 };
 
-/// Parameters alone: only the closers of their form stand behind them.
+/// Parameters alone: only the closers of their form follow them.
 const OUTSIDE: Outside = Outside { before: &[], behind: &[], section: None };
 
 const FORMS: [&ParamForm; 11] =

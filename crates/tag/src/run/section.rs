@@ -1,4 +1,4 @@
-//! What stands around the calls of a section.
+//! The text around the calls of a section.
 
 use super::{GAP, GAPS, NO_MARK, Next, Place, Run, first};
 use crate::calls::{Calls, Step};
@@ -35,7 +35,7 @@ impl Run {
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
-            // A section without a call says that there is none.
+            // A section without a call is an explicit "no call".
             Found::Here(n) => Next::Step(Step::Done(at + n)),
             Found::Perhaps => Next::Step(Step::More(at)),
             Found::No => {

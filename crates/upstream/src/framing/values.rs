@@ -17,7 +17,7 @@ pub(super) struct Values {
     last: u8,
     /// Whether the top-level `[` came.
     array: bool,
-    /// How many bytes stand between the last value and what comes.
+    /// How many bytes there are between the last value and what comes.
     between: usize,
     limit: usize,
     full: bool,
