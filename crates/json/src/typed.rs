@@ -111,7 +111,7 @@ impl<'a> Typed<'a> {
     /// meaning. Any text is a string, so a string is what is left when no other type fits.
     ///
     /// Where only a string is allowed, or nothing is known, each byte of it is kept. Elsewhere white space round the text does
-    /// not count, and `null` and `None` are null wherever null is allowed, beside a string too. Valid JSON goes on as it is
+    /// not count, and `null` and `None` are null where null is allowed, beside a string too, or where no string is. Valid JSON goes on as it is
     /// written; objects and arrays may also have raw control characters in their strings, or be written as Python does.
     pub fn convert(&self, text: &str, out: &mut String) -> Converted {
         let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
@@ -121,7 +121,9 @@ impl<'a> Typed<'a> {
             out.push_str(&event::quoted(text));
             return Converted::Fits;
         }
-        if kinds.contains(&JsonType::Null) && matches!(bare, "null" | "None") {
+        // Where neither null nor a string is allowed, the model leaves the argument out: `Schema::check` counts it as missing.
+        let may_be_null = kinds.contains(&JsonType::Null) || !kinds.contains(&JsonType::String);
+        if may_be_null && matches!(bare, "null" | "None") {
             out.push_str("null");
             return Converted::Fits;
         }

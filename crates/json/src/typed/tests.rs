@@ -24,7 +24,8 @@ fn what_a_text_becomes() {
         (r#"{"type":["string","null"]}"#, " None ", "null"),
         (r#"{"type":"string","nullable":true}"#, "null", "null"),
         (r#"{"type":["string","null"]}"#, " nil ", r#"" nil ""#),
-        (r#"{"type":"integer"}"#, "null", r#"misfit "null""#),
+        (r#"{"type":"integer"}"#, "null", "null"),
+        (r#"{"type":["string","integer"]}"#, "null", r#""null""#),
         (r#"{"enum":[null,"a"]}"#, "null", "null"),
         // Booleans.
         (r#"{"type":"boolean"}"#, "True", "true"),
