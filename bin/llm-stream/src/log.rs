@@ -31,8 +31,8 @@ impl Given {
     }
 }
 
-/// Reads standard input to its end; nothing when it is a terminal or a signal comes. Lines of a log that are no events go on as
-/// warnings.
+/// Reads standard input to its end. Returns nothing where it is a terminal or a signal ended the wait. Lines of a log that are not
+/// events become warnings.
 ///
 /// # Errors
 /// Under `--strict` the first such line; a message that is longer than --max-line; words that cannot be sent whole; failures of standard input and output.

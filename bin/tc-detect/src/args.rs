@@ -9,7 +9,7 @@ use stdio::Emit;
 /// Is there a tool call in this stream?
 ///
 /// Passes every event through and adds one `decision` event to each stream, as early as the checker can. The exit status is
-/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known or there is none.
+/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known, or if the input holds no event.
 #[derive(Debug, Parser)]
 #[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {

@@ -38,7 +38,7 @@ Without --color, the first of these that is set decides: NO_COLOR (none), CLICOL
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Format {
-    /// Text as it streams, drawn as Markdown, and cards that change in place; the same as text where there is no terminal
+    /// Text as it streams, drawn as Markdown, and cards that change in place; without a terminal the same as text
     Term,
     /// Plain text, with a line where a call starts and a line where it ends
     Text,
@@ -57,7 +57,7 @@ enum Colour {
 }
 
 impl Colour {
-    /// What `auto` stands for, by the variables that colouring programs agree on: <https://no-color.org> and
+    /// Resolves `auto` by the environment variables that programs with colours share: <https://no-color.org> and
     /// <https://bixense.com/clicolors>. `get` reads a variable; an empty one counts as not set.
     fn or_environment(self, get: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());

@@ -298,7 +298,7 @@ pub fn gzip_run(start: &str, byte: u8, times: usize, end: &str) -> Vec<u8> {
     }
     for _ in 0..(times - 1) / 258 {
         put(0b1100_0101, 8, true); // 258 bytes
-        put(0, 5, true); // that stand one byte before
+        put(0, 5, true); // copied from one byte back
     }
     for byte in end.bytes() {
         let (code, length) = literal(byte);

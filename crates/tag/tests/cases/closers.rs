@@ -67,6 +67,23 @@ fn is_call(outcome: &Outcome, arguments: &Value) -> bool {
         && serde_json::from_str::<Value>(found).is_ok_and(|found| found == *arguments)
 }
 
+/// What is wrong where `text` is to be one call with these arguments, read as `name`: this dialect's name, or `auto`.
+fn misread(
+    reader: &mut Reader,
+    dialect: &Dialect,
+    name: &str,
+    text: &str,
+    tools: &str,
+    arguments: &Value,
+) -> Vec<String> {
+    let input = Text { dialect: name, text, tools: Some(tools), prefill: Some(""), finish: "stop" };
+    let (outcome, mut wrong) = reader.every(&input, false);
+    if !is_call(&outcome, arguments) {
+        wrong.push(format!("{:#?}", outcome.lines()));
+    }
+    wrong.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)).collect()
+}
+
 #[test]
 fn a_value_holds_every_closer_but_its_own() {
     let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
@@ -81,12 +98,7 @@ fn a_value_holds_every_closer_but_its_own() {
             let text = call(dialect, value, last);
             let arguments = if last { json!({ "text": value }) } else { json!({"text": value, "mode": "new"}) };
             for name in [dialect.name, "auto"] {
-                let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
-                let (outcome, mut why) = reader.every(&input, false);
-                if !is_call(&outcome, &arguments) {
-                    why.push(format!("{:#?}", outcome.lines()));
-                }
-                wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+                wrong.extend(misread(&mut reader, dialect, name, &text, &tools, &arguments));
             }
         }
     }
@@ -115,12 +127,7 @@ fn closing_tags_hold_white_space() {
         let text = spaced(&written);
         count += usize::from(text != written);
         for name in [dialect.name, "auto"] {
-            let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
-            let (outcome, mut why) = reader.every(&input, false);
-            if !is_call(&outcome, &arguments) {
-                why.push(format!("{:#?}", outcome.lines()));
-            }
-            wrong.extend(why.into_iter().map(|why| format!("{} as {name}: {text}\n{why}", dialect.name)));
+            wrong.extend(misread(&mut reader, dialect, name, &text, &tools, &arguments));
         }
     }
     assert!(count >= 30, "only {count} dialects");
