@@ -4,11 +4,13 @@
 //! lists every edit. Nothing opens a file or a connection.
 
 mod absent;
+mod balance;
 mod check;
 mod cost;
 mod edits;
 mod first;
 mod lex;
+mod literal;
 mod misfit;
 mod partial;
 mod python;
@@ -20,9 +22,11 @@ mod size;
 mod tools;
 mod typed;
 
+pub use balance::Balance;
 pub use check::{Checked, JsonError, Shape, check, check_balanced};
 pub use edits::{Repair, apply};
 pub use first::first_value;
+pub use literal::{Literal, Notation, Progress};
 pub use misfit::{Misfit, Violation};
 pub use partial::best_reading;
 pub use repair::{Repaired, repair};

@@ -3,12 +3,12 @@
 //! The members are read as they come, in any order. The arguments go on byte for byte; only where they come before the name are
 //! they kept until it is known, and where they are a string of JSON until that string ends.
 
-use crate::balance::Balance;
 use crate::calls::{Calls, Context, End, Step};
 use crate::dialect::{Keys, Shape};
-use crate::literal::{Literal, Notation};
 use crate::parser::floor;
 use event::Raw;
+use json::Balance;
+use json::{Literal, Notation, Progress};
 
 /// The longest name, key or id that is waited for, in bytes.
 const LONGEST: usize = 512;
@@ -165,11 +165,9 @@ impl Envelope {
             }
             json.clear();
             match step {
-                Step::More(n) => taken += n,
-                Step::Whole(n) | Step::Done(n) => return Step::Done(taken + n),
-                Step::Fail(n, why) => return Step::Fail(taken + n, why),
-                // A literal never ends before its last byte.
-                Step::Back(_) => break,
+                Progress::More(n) => taken += n,
+                Progress::End(n) => return Step::Done(taken + n),
+                Progress::Invalid(n, why) => return Step::Fail(taken + n, why),
             }
         }
         Step::More(taken)

@@ -5,7 +5,7 @@ mod tests;
 mod write;
 
 use crate::calls::{Calls, Context, NO_TOOL, Step};
-use crate::literal::{Literal, Notation};
+use json::{Literal, Notation, Progress};
 
 /// How calls are written as expressions.
 #[derive(Debug)]
@@ -183,11 +183,9 @@ impl Expression {
             calls.wrote();
         }
         let end = match step {
-            Step::More(n) => return Go::Stop(Step::More(at + n)),
-            // A literal never ends before its last byte.
-            Step::Back(_) => at,
-            Step::Done(n) | Step::Whole(n) => at + n,
-            Step::Fail(n, why) => return Go::Stop(Step::Fail(at + n, why)),
+            Progress::More(n) => return Go::Stop(Step::More(at + n)),
+            Progress::End(n) => at + n,
+            Progress::Invalid(n, why) => return Go::Stop(Step::Fail(at + n, why)),
         };
         calls.done();
         self.done += 1;

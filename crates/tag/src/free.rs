@@ -1,9 +1,9 @@
 //! An argument as free text: the one string that the tool takes, or a JSON object.
 
-use crate::balance::Balance;
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::FreeText;
 use crate::mark::{Found, find};
+use json::Balance;
 use std::borrow::Cow;
 
 /// The engine; see the module.

@@ -3,7 +3,6 @@
 //! What it is: one table of dialects, the engines that read a call as it streams, the router that tells reasoning, answer and
 //! calls apart, and how each dialect is prompted. What it is not: it opens nothing, and it repairs no JSON.
 
-mod balance;
 mod calls;
 mod data;
 mod dialect;
@@ -11,7 +10,6 @@ mod envelope;
 mod expression;
 mod free;
 pub mod lint;
-mod literal;
 mod look;
 mod machine;
 mod mark;

@@ -8,7 +8,6 @@ mod section;
 #[cfg(test)]
 mod tests;
 
-use crate::balance::Balance;
 use crate::calls::{Calls, Context, NO_CALL, Step, is_about_name};
 use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
@@ -16,6 +15,7 @@ use crate::expression::Expression;
 use crate::free::Free;
 use crate::mark::{Found, find, find_last};
 use crate::params::Params;
+use json::Balance;
 use json::Tools;
 
 /// The longest start tag or header that is waited for, in bytes.

@@ -2,8 +2,8 @@
 
 use super::ExpressionForm;
 use crate::Call;
-use crate::literal::Notation;
 use event::{Raw, quoted};
+use json::Notation;
 use std::fmt::Display;
 
 impl ExpressionForm {

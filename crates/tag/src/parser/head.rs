@@ -2,10 +2,10 @@
 //! the end of reasoning would take back.
 
 use super::{Mode, Parser, WINDOW};
-use crate::balance::Balance;
 use crate::calls::End;
 use crate::dialect::Prefilled;
 use crate::outlet::{Outlet, Piece};
+use json::Balance;
 
 /// The beginning of a message, held until it is clear whether it is reasoning or the answer.
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! The parts of a call, one after the other.
 
 use super::{Engine, GAP, LONGEST, NO_MARK, Next, Place, Run, fail};
-use crate::balance::Balance;
 use crate::calls::{Calls, Context, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
@@ -11,6 +10,7 @@ use crate::mark::{Found, space};
 use crate::params::{Outside, Params};
 use crate::start_tag;
 use event::Raw;
+use json::Balance;
 
 impl Run {
     pub(super) fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Next {

@@ -3,7 +3,7 @@
 use super::{ANYWHERE, MESSAGE, around, keys, prompts};
 use crate::dialect::{Dialect, Form, Needs, Part, Scope};
 use crate::expression::ExpressionForm;
-use crate::literal::Notation;
+use json::Notation;
 
 pub(super) const PYTHONIC: Dialect = Dialect {
     name: "pythonic",

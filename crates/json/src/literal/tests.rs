@@ -11,20 +11,19 @@ fn feed(mut literal: Literal, pieces: &[&str]) -> Result<(String, usize), &'stat
     for piece in pieces {
         rest.push_str(piece);
         match literal.push(&rest, &mut out) {
-            Step::More(n) => {
+            Progress::More(n) => {
                 assert!(rest.len() - n <= 12, "{rest:?} is held");
                 taken += n;
                 rest.drain(..n);
             }
-            Step::Done(n) => return Ok((out, taken + n)),
-            Step::Fail(_, why) => return Err(why),
-            other => panic!("{other:?}"),
+            Progress::End(n) => return Ok((out, taken + n)),
+            Progress::Invalid(_, why) => return Err(why),
         }
     }
     // A comma ends every scalar.
     match literal.push(&(rest.clone() + ","), &mut out) {
-        Step::Done(n) => Ok((out, taken + n)),
-        Step::Fail(_, why) => Err(why),
+        Progress::End(n) => Ok((out, taken + n)),
+        Progress::Invalid(_, why) => Err(why),
         _ => Err(SHORT),
     }
 }
@@ -260,7 +259,7 @@ fn what_is_certain_comes_at_once() {
     let mut seen = Vec::new();
     for piece in ["text='He", "llo, wor", "ld', n=1", "23, b", "=[1", ", 'x"] {
         let mut out = String::new();
-        assert_eq!(literal.push(piece, &mut out), Step::More(piece.len()));
+        assert_eq!(literal.push(piece, &mut out), Progress::More(piece.len()));
         seen.push(out);
     }
     assert_eq!(seen, [r#"{"text":"He"#, "llo, wor", r#"ld","n":1"#, "23", r#","b":[1"#, r#","x"#]);

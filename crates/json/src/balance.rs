@@ -7,7 +7,7 @@ use memchr::memchr2;
 
 /// The state of one value: an object, an array or a string. A few words long, fed with bytes in any pieces.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Balance {
+pub struct Balance {
     depth: u32,
     text: bool,
     escape: bool,

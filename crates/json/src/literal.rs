@@ -11,14 +11,13 @@ mod string;
 #[cfg(test)]
 mod tests;
 
-use crate::calls::Step;
 use event::MAX_DEPTH;
 use number::Number;
 use string::Quoted;
 
 /// How values are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notation {
+pub enum Notation {
     /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments stand in `(a=1, b='x')`.
     Python,
     /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments stand in `{a:1,b:x}`.
@@ -28,9 +27,20 @@ pub(crate) enum Notation {
     },
 }
 
+/// How far a reader came, in bytes of the text it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It needs more text. Bytes after these are given again, with more behind them.
+    More(usize),
+    /// What it reads ended after these bytes.
+    End(usize),
+    /// After these bytes the text breaks the notation: why, as the end of a sentence.
+    Invalid(usize, &'static str),
+}
+
 /// A reader of one value, or of the arguments of one call.
 #[derive(Debug)]
-pub(crate) struct Literal {
+pub struct Literal {
     notation: Notation,
     state: State,
     /// What the scalar in hand is.
@@ -157,7 +167,7 @@ impl Literal {
 
     /// Reads on, and appends the JSON that is certain to `out`. At most 12 bytes are not taken. A number or a word that is the whole
     /// value ends before the first byte that is not its own. After a failure what was appended is to be thrown away.
-    pub fn push(&mut self, text: &str, out: &mut String) -> Step {
+    pub fn push(&mut self, text: &str, out: &mut String) -> Progress {
         let mut at = 0;
         // The state before the first byte has something to say by itself.
         if matches!(self.state, State::Begin) {
@@ -168,9 +178,9 @@ impl Literal {
         }
         loop {
             match &self.state {
-                State::End => return Step::Done(at),
-                State::Failed(why) => return Step::Fail(at, why),
-                _ if at == text.len() => return Step::More(at),
+                State::End => return Progress::End(at),
+                State::Failed(why) => return Progress::Invalid(at, why),
+                _ if at == text.len() => return Progress::More(at),
                 _ => {}
             }
             let mut went = self.step(text, at, out);
@@ -179,7 +189,7 @@ impl Literal {
             }
             match went {
                 Ok(Go::On(next)) => at = next,
-                Ok(Go::Hold(next)) => return Step::More(next),
+                Ok(Go::Hold(next)) => return Progress::More(next),
                 Ok(Go::End(next)) => {
                     self.state = State::End;
                     at = next;
