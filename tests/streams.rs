@@ -1,5 +1,5 @@
-//! Every recorded body of `fixtures/streams`, replayed and merged, against the events written beside it; the labels of the
-//! corpus; and that each known deviation of a provider has a fixture. `UPDATE=1 cargo test --test streams` rewrites the files.
+//! Every recorded body of `fixtures/streams`, replayed and merged, against the events recorded beside it: each body is a test.
+//! `cargo test --test streams NAME` runs those whose name contains NAME; `UPDATE=1 cargo test --test streams` rewrites the files.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -7,135 +7,25 @@ mod bins;
 mod bodies;
 #[path = "pipeline/golden.rs"]
 mod golden;
+#[path = "pipeline/trials.rs"]
+mod trials;
 
 use bodies::{Body, bodies};
-use event::{Kind, Raw, Scanner};
-use std::collections::BTreeMap;
-use std::fmt::Write;
+use std::process::ExitCode;
 
-/// What `llm-stream | tc-accumulate` makes of a body.
-fn replay(body: &Body) -> (Vec<u8>, Vec<u8>) {
+fn main() -> ExitCode {
+    trials::run(bodies().into_iter().map(|body| (body.name.clone(), body)).collect(), check)
+}
+
+/// Replays a body through `llm-stream | tc-accumulate`; returns what differs.
+fn check(body: &Body) -> Vec<String> {
     let name = body.path.file_name().unwrap_or_default().to_string_lossy();
     let script = format!("llm-stream --no-time --api {} --replay '{name}' | tc-accumulate --no-time", body.api);
     let folder = body.path.parent().expect("a file in a folder");
     let output = bins::bash(&script, folder).output().expect("bash runs");
-    (output.stdout, output.stderr)
-}
-
-#[test]
-fn every_body_gives_its_events() {
-    let bodies = bodies();
-    let mut failed = Vec::new();
-    let mut labels = String::new();
-    for body in &bodies {
-        let (events, messages) = replay(body);
-        if !messages.is_empty() {
-            failed.push(format!("{}: said {}", body.name, String::from_utf8_lossy(&messages).trim_end()));
-        }
-        if let Some(wrong) = golden::compare(&body.path.with_extension("events.ndjson"), &events) {
-            failed.push(format!("{}: {wrong}", body.name));
-        }
-        let _ = writeln!(labels, "{}", label(body, &events));
+    let mut wrong: Vec<String> = golden::compare(&body.events(), &output.stdout).into_iter().collect();
+    if !output.stderr.is_empty() {
+        wrong.push(format!("standard error: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
     }
-    if let Some(wrong) = golden::compare(&bins::root().join("fixtures/index.ndjson"), labels.as_bytes()) {
-        failed.push(wrong);
-    }
-    assert!(failed.is_empty(), "{} differences in {} bodies:\n{}", failed.len(), bodies.len(), failed.join("\n"));
-}
-
-/// One line of the corpus index: what a checker is measured against.
-fn label(body: &Body, events: &[u8]) -> String {
-    let Body { api, name, .. } = body;
-    let text = String::from_utf8_lossy(events);
-    let mut calls: BTreeMap<String, (String, String)> = BTreeMap::new();
-    let mut tags: Vec<String> = Vec::new();
-    let mut tag = |t: &str| {
-        if !tags.iter().any(|known| known == t) {
-            tags.push(t.to_owned());
-        }
-    };
-    if let Some(row) = name.split('/').nth(1).and_then(|file| file.get(..6)).filter(|r| r.starts_with("row-")) {
-        tag(row);
-    }
-    let mut order = Vec::new();
-    let mut scanner = Scanner::default();
-    for line in text.lines() {
-        let event = scanner.read(line).expect("an event");
-        // The labels speak of choice 0, which is the one that runs.
-        if event.choice() > 0 {
-            tag("choices");
-            continue;
-        }
-        match event.kind() {
-            Kind::ContentDelta if order.is_empty() => tag("text"),
-            Kind::ContentDelta => tag("text-after-call"),
-            Kind::RefusalDelta => tag("refusal"),
-            Kind::Thinking => tag("thinking"),
-            Kind::ServerItem => tag("server-item"),
-            Kind::Error => tag("error"),
-            Kind::ToolCall => {
-                let key = event.get_str("tool_id").unwrap_or_default().into_owned();
-                let arguments = event.get("arguments").map_or("null", Raw::text);
-                let name = event.get("tool_name").map_or("null", Raw::text);
-                if let Some(error) = event.get("error") {
-                    tag(&format!("call-{}", error.get_str("code").unwrap_or_default()));
-                }
-                if event.get("repairs").is_some() {
-                    tag("repaired");
-                }
-                order.push(key.clone());
-                calls.insert(key, (name.to_owned(), arguments.to_owned()));
-            }
-            Kind::Retract => tag("retract"),
-            Kind::StreamEnd => tag(&event.get_str("finish_reason").unwrap_or_default()),
-            _ => {}
-        }
-    }
-    if calls.len() > 1 {
-        tag("several-calls");
-    }
-    let mut out = Vec::new();
-    let mut o = event::Object::open(&mut out);
-    let id = name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem);
-    o.str("id", id).str("file", &format!("streams/{name}")).str("api", api).bool("has_tool_call", !calls.is_empty());
-    o.array("calls", |a| {
-        for key in &order {
-            if let Some((name, arguments)) = calls.get(key) {
-                a.object(|o| {
-                    o.raw("name", name).raw("arguments", arguments);
-                });
-            }
-        }
-    });
-    o.array("tags", |a| {
-        tags.iter().for_each(|t| {
-            a.str(t);
-        });
-    });
-    o.close();
-    String::from_utf8(out).expect("JSON is UTF-8")
-}
-
-/// The rows whose place is a case: they concern what is written to a provider or executed, or how much work is done.
-const CASES: [(u32, &str); 4] = [
-    (44, "the cost of many fragments; they are made on the fly"),
-    (45, "what the history says of arguments that cannot be used"),
-    (46, "what the next request says of calls that have no result"),
-    (48, "what the next request says of a result that came twice"),
-];
-
-#[test]
-fn every_known_deviation_has_a_fixture() {
-    let names: Vec<String> = bodies().into_iter().map(|b| b.name).collect();
-    let cases: Vec<String> = std::fs::read_dir(bins::root().join("fixtures/cases"))
-        .expect("fixtures/cases")
-        .map(|entry| entry.expect("a readable folder").file_name().to_string_lossy().into_owned())
-        .collect();
-    for row in 1..=48 {
-        let mark = format!("row-{row:02}-");
-        match CASES.iter().find(|(n, _)| *n == row) {
-            Some((_, why)) => assert!(cases.iter().any(|c| c.starts_with(&mark)), "no case {mark}… ({why})"),
-            None => assert!(names.iter().any(|n| n.contains(&format!("/{mark}"))), "no recorded body {mark}…"),
-        }
-    }
+    wrong
 }

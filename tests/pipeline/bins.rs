@@ -1,5 +1,7 @@
 //! The commands that were built beside this test, and how a shell finds them.
 
+#![allow(dead_code, reason = "tests, each of which uses a part")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -13,6 +13,14 @@ pub struct Body {
     pub path: PathBuf,
 }
 
+impl Body {
+    /// The file with the events that it must give.
+    #[allow(dead_code, reason = "not every test compares them")]
+    pub fn events(&self) -> PathBuf {
+        self.path.with_extension("events.ndjson")
+    }
+}
+
 /// All of them, in the order of their names.
 pub fn bodies() -> Vec<Body> {
     let mut out = Vec::new();

@@ -1,19 +1,22 @@
-//! Recorded stories, and what they look like: each folder of `fixtures/views` holds events and the screens that show them.
+//! Recorded stories and their screens: each folder of `fixtures/views` holds events, and each screen beside them is a test.
 //!
-//! `in.ndjson` is shown on terminals of each width that has a file: `40.txt`, or `40x10.txt` for one of ten rows (else there are
-//! 24). In `plain-40.txt` there are no colours; in `styles-40.txt` they are seen, as `{1}bold{}`. `text.txt` is the plain form.
-//! The last line of a screen says how often the cursor was sent above the top. `UPDATE=1 cargo test` rewrites the files.
+//! `in.ndjson` is shown on a terminal of the width that the file's name says: `40.txt`, or `40x10.txt` for one of ten rows (else
+//! 24). `plain-40.txt` is without colours; `styles-40.txt` shows them, as `{1}bold{}`. `text.txt` is the plain form.
+//! `cargo test -p toolpipe-view --test golden NAME` runs the screens whose name contains NAME; `UPDATE=1` rewrites the files.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod emulator;
 #[path = "../../../tests/pipeline/golden.rs"]
 mod golden;
+#[path = "../../../tests/pipeline/trials.rs"]
+mod trials;
 
 use emulator::Emulator;
 use event::{Scanner, View};
 use std::fs;
 use std::path::Path;
+use std::process::ExitCode;
 use toolpipe_view::{self as view, Term, Terminal};
 
 /// What the view named `name` makes of `log`.
@@ -50,21 +53,19 @@ fn run(view: &mut dyn View, log: &str, mut piece: impl FnMut(&str)) -> String {
     all
 }
 
-#[test]
-fn every_story_looks_as_recorded() {
+fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/views");
-    let mut wrong = Vec::new();
-    let mut count = 0;
+    let mut screens = Vec::new();
     for folder in fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().path()) {
-        let log = fs::read_to_string(folder.join("in.ndjson")).unwrap();
-        for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-            if file.extension().is_some_and(|e| e == "txt") {
-                let name = file.file_stem().unwrap().to_str().unwrap();
-                wrong.extend(golden::compare(&file, shown(name, &log).as_bytes()).map(|w| format!("{folder:?} {w}")));
-                count += 1;
-            }
+        let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        for file in files.filter(|file| file.extension().is_some_and(|e| e == "txt")) {
+            screens.push((file.strip_prefix(&root).unwrap().display().to_string(), file));
         }
     }
-    assert!(count > 0, "no stories");
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    screens.sort();
+    trials::run(screens, |file| {
+        let log = fs::read_to_string(file.with_file_name("in.ndjson")).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        golden::compare(file, shown(name, &log).as_bytes()).into_iter().collect()
+    })
 }
