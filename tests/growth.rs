@@ -1,73 +1,23 @@
 //! Law 4, linear: searches for inputs whose cost grows faster than they do.
 //!
-//! Pieces of markup and of JSON are repeated, as text, as arguments and as bodies, in one event and in many, and events with a new
-//! name, index or choice each follow each other. Twice the input may take 2.5 times the processor's time and write 2.5 times the
-//! bytes. The machines run in this process; `growth_commands.rs` runs the commands.
+//! Pieces of markup and of JSON are repeated, as text and as arguments, in one event and in many, and events with a new name, index
+//! or choice each follow each other. Twice the input may take 2.5 times the processor's time and write 2.5 times the bytes. The
+//! machines run in this process; `growth_bodies.rs` does the same with the bodies of providers, `growth_commands.rs` with commands.
 
-#[path = "pipeline/bodies.rs"]
-mod bodies;
 #[path = "pipeline/cost.rs"]
 mod cost;
 #[path = "pipeline/units.rs"]
 mod units;
 
 use accumulate::{Accumulate, Options, Shape};
-use bodies::bodies;
-use cost::{Cost, compare};
+use cost::{Cost, Count, judge, none_is_wrong, now};
 use detect::{Calls, Detect, Tally};
 use event::{Event, Machine, Payload, Scanner, Sink, payload, quoted};
-use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use tag::{Dialect, Streams};
-use upstream::{Api, End, Stream, StreamOptions};
 
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
-
-/// Every input is first run at two smaller sizes. One that grows as it may is not looked at again.
-const GLANCE: [usize; 2] = [1_000, 4_000];
-const GLANCE_MOST: f64 = 5.5;
-const GLANCE_MICROS: u64 = 4_000;
-
-/// The processor's time that this thread has had, in microseconds.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
-}
-
-/// Looks at an input, and compares its cost with that of twice the input where it grows too fast.
-fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
-    let [few, more] = GLANCE.map(&mut run);
-    let grows = |few: f64, more: f64| more > GLANCE_MOST * few;
-    let slow = more.micros > GLANCE_MICROS && grows(few.micros as f64, more.micros as f64);
-    if slow || grows(few.written as f64 + 1000.0, more.written as f64) {
-        compare(&what(), wrong, run);
-    }
-}
-
-/// Counts what is written.
-#[derive(Default)]
-struct Count {
-    passing: usize,
-    written: usize,
-    line: Vec<u8>,
-}
-
-impl Sink for Count {
-    fn pass(&mut self) {
-        self.written += self.passing;
-    }
-
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        self.line.clear();
-        payload::line(&mut self.line, payload, None, choice, None);
-        self.written += self.line.len();
-    }
-
-    fn line(&mut self, json: &str) {
-        self.written += json.len();
-    }
-}
 
 /// Hands what is written to the next machine.
 struct Pipe<'p> {
@@ -153,10 +103,6 @@ fn stream(start: String, first: &str, unit: &str, n: usize, many: bool, event: i
 
 fn text(text: &str) -> String {
     format!(r#"{{"type":"content_delta","text":{}}}"#, quoted(text))
-}
-
-fn none_is_wrong(wrong: &[String]) {
-    assert!(wrong.is_empty(), "{} inputs cost too much:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -320,192 +266,6 @@ fn events_with_a_new_number_each() {
                     run(&mut Detect::new(checker.into(), build, Tally::default(), &first), &events)
                 },
             );
-        }
-    }
-    none_is_wrong(&wrong);
-}
-
-/// Runs a body through the decoder of `api`.
-fn decode(api: Api, body: &[u8]) -> Cost {
-    let mut out = Count::default();
-    let mut stream = Stream::new(api, StreamOptions::default());
-    let start = now();
-    for piece in body.chunks(64 * 1024) {
-        stream.push(piece, &mut out);
-    }
-    stream.finish(End::Eof, &mut out);
-    Cost { micros: now() - start, written: out.written }
-}
-
-/// The frames that the recorded bodies of an API consist of, one of each form: numbers and the inside of strings make no form.
-fn frames(api: Api) -> Vec<String> {
-    let mut forms = BTreeSet::new();
-    let mut frames = Vec::new();
-    for body in bodies().into_iter().filter(|body| Api::from_name(&body.api) == Some(api)) {
-        let text = std::fs::read_to_string(&body.path).unwrap_or_default();
-        let end = if body.name.ends_with(".sse") { "\n\n" } else { "\n" };
-        for frame in text.split_inclusive(end).filter(|frame| frame.len() < 2000) {
-            let is_word = |part: &&str| part.len() < 24 && part.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-            if forms.insert(frame.split('"').filter(is_word).collect::<Vec<_>>().join(" ")) {
-                frames.push(frame.to_owned());
-            }
-        }
-    }
-    frames
-}
-
-/// Frames that differ by a number.
-const NUMBERED_FRAMES: &[(Api, &str)] = &[
-    (
-        Api::OpenaiChat,
-        r#"data: {"choices":[{"index":#,"delta":{"content":"x","reasoning_content":"y","refusal":"z"}}]}"#,
-    ),
-    (Api::OpenaiChat, r#"data: {"choices":[{"index":#,"delta":{},"finish_reason":"stop"}]}"#),
-    (
-        Api::OpenaiChat,
-        r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":#,"id":"a#","function":{"name":"f","arguments":"{}"}}]}}]}"#,
-    ),
-    (
-        Api::OpenaiChat,
-        r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":#,"id":"a#","type":"custom","custom":{"name":"f","input":"x"}}]}}]}"#,
-    ),
-    (Api::OpenaiChat, r#"data: {"error":{"message":"m#"}}"#),
-    (
-        Api::OpenaiResponses,
-        r#"data: {"type":"response.output_item.added","output_index":#,"item":{"type":"function_call","id":"i#","call_id":"c#","name":"f","arguments":""}}"#,
-    ),
-    (
-        Api::OpenaiResponses,
-        r#"data: {"type":"response.output_item.done","output_index":#,"item":{"type":"function_call","id":"i#","call_id":"c#","name":"f","arguments":"{}"}}"#,
-    ),
-    (
-        Api::OpenaiResponses,
-        r#"data: {"type":"response.output_item.done","item":{"type":"function_call","call_id":"c#","name":"f","arguments":"{}"}}"#,
-    ),
-    (Api::OpenaiResponses, r#"data: {"type":"response.function_call_arguments.delta","item_id":"i#","delta":"{"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.function_call_arguments.delta","delta":"{"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.refusal.delta","item_id":"i","content_index":#,"delta":"x"}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.created","response":{"id":"r#"}}"#),
-    (Api::OpenaiResponses, r#"data: {"type":"response.completed","response":{"status":"completed","output":[]}}"#),
-    (
-        Api::Anthropic,
-        r#"data: {"type":"content_block_start","index":#,"content_block":{"type":"tool_use","id":"t#","name":"f","input":{}}}"#,
-    ),
-    (
-        Api::Anthropic,
-        r#"data: {"type":"content_block_start","index":#,"content_block":{"type":"thinking","thinking":"x"}}"#,
-    ),
-    (
-        Api::Anthropic,
-        r#"data: {"type":"content_block_delta","index":#,"delta":{"type":"input_json_delta","partial_json":"{"}}"#,
-    ),
-    (Api::Anthropic, r#"data: {"type":"content_block_stop","index":#}"#),
-    (Api::Anthropic, r#"data: {"type":"message_start","message":{"id":"m#","content":[]}}"#),
-    (Api::Anthropic, r#"data: {"type":"message_stop"}"#),
-    (
-        Api::Gemini,
-        r#"data: {"candidates":[{"index":#,"content":{"parts":[{"text":"x"},{"functionCall":{"name":"f","args":{}}}]}}]}"#,
-    ),
-    (
-        Api::Gemini,
-        r#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.a#","stringValue":"x"}]}}]}}]}"#,
-    ),
-    (
-        Api::Gemini,
-        r#"data: {"candidates":[{"content":{"parts":[{"functionCall":{"partialArgs":[{"jsonPath":"$.a[#]","stringValue":"x","willContinue":true}],"willContinue":true}}]}}]}"#,
-    ),
-    (
-        Api::Cohere,
-        r#"data: {"type":"tool-call-start","index":#,"delta":{"message":{"tool_calls":{"id":"a#","type":"function","function":{"name":"f","arguments":""}}}}}"#,
-    ),
-    (
-        Api::Cohere,
-        r#"data: {"type":"content-start","index":#,"delta":{"message":{"content":{"type":"text","text":""}}}}"#,
-    ),
-    (
-        Api::Mistral,
-        r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":#,"id":"a#","function":{"name":"f","arguments":"{}"}}]}}]}"#,
-    ),
-    (
-        Api::Ollama,
-        r#"{"message":{"content":"","tool_calls":[{"function":{"index":#,"name":"f","arguments":{"a":#}}}]}}"#,
-    ),
-];
-
-/// Beginnings of lines and events of every framing.
-const FRAMING: &[&str] = &[
-    "data",
-    "data:",
-    "data: ",
-    "data\n",
-    "data:\n",
-    "data: {}\n\n",
-    "data: {\n",
-    "data: [\n",
-    "event: x\n",
-    "event: error\n\n",
-    ":\n",
-    ": x\n\n",
-    "\n",
-    "\r",
-    "\r\n",
-    "id: 1\n",
-    "retry: 1\n\n",
-    "\u{feff}",
-    "\0",
-    " ",
-    "\t",
-    "{",
-    "}",
-    "{}",
-    "{}\n",
-    "[",
-    "]",
-    "[{}",
-    ",{}",
-    "\"",
-    "\\",
-    "<",
-    "<html>",
-    "data: [DONE]\n\n",
-    "data: null\n\n",
-    "null\n",
-    "0",
-    "data: \"",
-    "x",
-    "é",
-];
-
-#[test]
-fn bodies_of_every_api() {
-    let mut wrong = Vec::new();
-    for api in Api::ALL {
-        let recorded = frames(api);
-        let pieces = recorded.iter().map(String::as_str).chain(FRAMING.iter().copied());
-        for first in ["", "data: {\"a\":\""] {
-            for piece in pieces.clone().filter(|piece| first.is_empty() || piece.len() < 20) {
-                judge(
-                    || format!("{}, {first:?} and {piece:?}", api.name()),
-                    &mut wrong,
-                    |n| decode(api, (first.to_owned() + &piece.repeat(n)).as_bytes()),
-                );
-            }
-        }
-        let numbered: Vec<&str> =
-            NUMBERED_FRAMES.iter().filter(|(of, _)| *of == api).map(|(_, frame)| *frame).collect();
-        for one in &numbered {
-            for other in &numbered {
-                judge(
-                    || format!("{}, {one} and {other}", api.name()),
-                    &mut wrong,
-                    |n| {
-                        let frames = [one, other].into_iter().flat_map(|frame| (0..n).map(move |i| (frame, i)));
-                        let body: String =
-                            frames.map(|(frame, i)| frame.replace('#', &i.to_string()) + "\n\n").collect();
-                        decode(api, body.as_bytes())
-                    },
-                );
-            }
         }
     }
     none_is_wrong(&wrong);

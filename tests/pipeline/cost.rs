@@ -1,5 +1,10 @@
 //! What work costs, and whether that grows faster than its input.
 
+#![allow(dead_code, reason = "tests, each of which uses a part")]
+
+use event::{Payload, Sink, payload};
+use rustix::time::{ClockId, clock_gettime};
+
 /// How often a piece of the input is repeated in the smaller of two runs; the larger has twice as many.
 pub const REPEATED: usize = 10_000;
 
@@ -42,4 +47,55 @@ pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -
         small.micros = small.micros.min(run(REPEATED).micros);
     }
     wrong.push(format!("{what}: takes {} ms and {} ms for twice the input", small.micros / 1000, large.micros / 1000));
+}
+
+/// Every input is first run at two smaller sizes. One that grows as it may is not looked at again.
+const GLANCE: [usize; 2] = [1_000, 4_000];
+const GLANCE_MOST: f64 = 5.5;
+const GLANCE_MICROS: u64 = 4_000;
+
+/// The processor's time that this thread has had, in microseconds.
+pub fn now() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
+}
+
+/// Looks at an input, and compares its cost with that of twice the input where it grows too fast.
+pub fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
+    let [few, more] = GLANCE.map(&mut run);
+    let grows = |few: f64, more: f64| more > GLANCE_MOST * few;
+    let slow = more.micros > GLANCE_MICROS && grows(few.micros as f64, more.micros as f64);
+    if slow || grows(few.written as f64 + 1000.0, more.written as f64) {
+        compare(&what(), wrong, run);
+    }
+}
+
+/// Counts what is written.
+#[derive(Default)]
+pub struct Count {
+    /// The length of the line that passes.
+    pub passing: usize,
+    pub written: usize,
+    line: Vec<u8>,
+}
+
+impl Sink for Count {
+    fn pass(&mut self) {
+        self.written += self.passing;
+    }
+
+    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+        self.line.clear();
+        payload::line(&mut self.line, payload, None, choice, None);
+        self.written += self.line.len();
+    }
+
+    fn line(&mut self, json: &str) {
+        self.written += json.len();
+    }
+}
+
+/// Fails with what [`judge`] and [`compare`] found.
+pub fn none_is_wrong(wrong: &[String]) {
+    assert!(wrong.is_empty(), "{} inputs cost too much:\n{}", wrong.len(), wrong.join("\n"));
 }
