@@ -1,7 +1,7 @@
 //! `--header 'K: V'`: a header of the user's, whose value may come from the environment.
 
 use anyhow::{Context, Result, bail};
-use upstream::redact::is_secret_header;
+use redact::is_secret_header;
 
 /// A header of the user's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Header {
         let (scheme, credential) = self.value.rsplit_once(' ').unwrap_or(("", &self.value));
         let mut secrets = vec![variable.clone(), credential.to_owned()];
         if scheme.eq_ignore_ascii_case("basic") {
-            secrets.extend(upstream::redact::basic(credential));
+            secrets.extend(redact::basic(credential));
         }
         secrets
     }

@@ -3,9 +3,9 @@
 use crate::args::Args;
 use crate::turn::Turn;
 use anyhow::{Context, Result, anyhow, bail};
+use redact::{is_secret_header, is_secret_parameter};
 use reqwest::Url;
 use std::env;
-use upstream::redact::{is_secret_header, is_secret_parameter};
 
 /// The key for a turn: from `--api-key-file`, else from `--api-key-env`, else from the API's usual variable. None is
 /// needed by servers at an address of one's own.

@@ -3,10 +3,10 @@
 use crate::args::TapeMode;
 use crate::turn::Turn;
 use anyhow::{Context, Result, anyhow};
+use redact::Redactor;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
-use upstream::redact::Redactor;
 use upstream::tape::{self, Canonical, Exchange, Miss, Tape};
 use upstream::{Api, Request};
 
@@ -114,7 +114,7 @@ impl Recorder {
         }
         let mut text = vec![];
         for mut exchange in fresh {
-            self.redactor.exchange(&mut exchange);
+            exchange.redact(&self.redactor);
             text.push(b'\n');
             exchange.write(&mut text);
         }

@@ -2,9 +2,9 @@
 
 use crate::out::{Clock, Out};
 use crate::retry::{self, Wait};
+use redact::Redactor;
 use std::borrow::Cow;
 use std::time::SystemTime;
-use upstream::redact::Redactor;
 use upstream::tape::{Head, Miss};
 use upstream::{End, Stream, error_message, is_context_overflow, refuses_tools};
 
@@ -71,7 +71,7 @@ impl Trouble {
         match self {
             Trouble::Broken(end) => stream.finish(end.clone(), sink),
             Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
-                let to = redactor.url(head.header("location").unwrap_or("nowhere"), "", &mut vec![]);
+                let to = redactor.url(head.header("location").unwrap_or("nowhere"));
                 let message = format!(
                     "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
                     head.status

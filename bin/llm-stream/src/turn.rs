@@ -8,12 +8,12 @@ use crate::route::Route;
 use crate::tools;
 use crate::verbose;
 use anyhow::{Result, anyhow, bail};
+use redact::{Redactor, is_secret_header};
 use reqwest::Url;
 use std::env;
 use std::io::IsTerminal;
 use stdio::Status;
 use tag::Dialect;
-use upstream::redact::{Redactor, is_secret_header};
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
 
 /// One turn, ready to be asked.

@@ -1,10 +1,10 @@
 //! `--verbose`: what happens on the way to an answer, a line each on standard error.
 
 use crate::args::Args;
+use redact::Redactor;
 use std::fmt::Display;
 use std::time::Duration;
 use upstream::Request;
-use upstream::redact::Redactor;
 
 /// Reports what happens, if that is asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ impl Verbose {
 
 /// A request's method and address, without its secrets.
 pub fn line(request: &Request, redactor: &Redactor) -> String {
-    format!("{} {}", request.method, redactor.url(&request.url, "", &mut vec![]))
+    format!("{} {}", request.method, redactor.url(&request.url))
 }
 
 /// A time for people.

@@ -1,9 +1,9 @@
 //! What a provider says when it fails: the shapes of error objects.
 
 use crate::recognise::by_frame;
-use crate::redact::Redactor;
 use crate::{Api, overflow, refusal};
 use event::Raw;
+use redact::Redactor;
 
 /// The message in the body of a response whose HTTP status is an error, in a sentence that names the status.
 pub fn error_message(status: u16, body: &[u8]) -> String {

@@ -12,7 +12,6 @@ mod failure;
 mod framing;
 mod overflow;
 mod recognise;
-pub mod redact;
 mod refusal;
 mod request;
 mod stream;

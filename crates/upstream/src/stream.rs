@@ -18,10 +18,10 @@ use crate::Api;
 use crate::decoder::Decoder;
 use crate::failure::{Failure, of_first_frame};
 use crate::framing::{Frame, Framing};
-use crate::redact::Redactor;
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
 use event::{Raw, Sink};
+use redact::Redactor;
 
 /// What `stream_start` says beside what the provider does.
 #[derive(Clone, Debug, Default)]

@@ -10,13 +10,13 @@
 //! [0.120,"end","eof"]
 //! ```
 //!
-//! Times are seconds since the line before. A tape holds no credential: [`crate::redact`] takes them out before it is written,
+//! Times are seconds since the line before. A tape holds no credential: [`Exchange::redact`] takes them out before it is written,
 //! and [`Tape::read`] refuses a tape that holds the shape of one.
 
 mod format;
 mod lookup;
+mod secrets;
 
-pub use crate::redact::credential;
 pub use format::is_tape;
 pub use lookup::{Canonical, Miss};
 

@@ -1,9 +1,10 @@
 //! The text of a tape, read and written.
 
-use super::{Ending, Exchange, Head, Read, Request, Tape, TapeError, credential};
+use super::{Ending, Exchange, Head, Read, Request, Tape, TapeError};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use event::{Object, Raw};
+use redact::credential;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -59,7 +60,7 @@ fn refusal(shape: &str) -> String {
 }
 
 impl Exchange {
-    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see [`crate::redact::Redactor::exchange`].
+    /// Appends the lines of this exchange, the last with its line feed. Redact it first: see [`Exchange::redact`].
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         o.int("tape", 1).str("api", &self.api).str("model", &self.model).object("request", |o| {

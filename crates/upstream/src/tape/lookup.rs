@@ -1,7 +1,7 @@
 //! Finding the recorded answer to a request.
 
 use super::{Exchange, Tape};
-use crate::redact::Redactor;
+use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -34,7 +34,7 @@ impl Canonical {
         let mut asked = Map::new();
         for key in ASKED {
             match body.get(key) {
-                Some(value) => asked.insert(key.to_owned(), redactor.json(value, "", &mut vec![])),
+                Some(value) => asked.insert(key.to_owned(), redactor.json(value)),
                 None if key == "model" => asked.insert(key.to_owned(), Value::from(model)),
                 None => None,
             };

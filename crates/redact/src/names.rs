@@ -49,13 +49,13 @@ const ENDINGS: [&str; 14] = [
 const OTHER_KEYS: [&str; 4] = ["cachekey", "idempotencykey", "partitionkey", "routingkey"];
 
 /// Whether a member of a JSON body with this name is a credential.
-pub(super) fn is_secret_member(name: &str) -> bool {
+pub(crate) fn is_secret_member(name: &str) -> bool {
     let name = plain(name);
     SECRET_NAMES.contains(&name.as_str()) && !PLAIN_IN_BODIES.contains(&name.as_str())
 }
 
 /// Whether a header of an answer with this name is a credential.
-pub(super) fn is_secret_answer(name: &str) -> bool {
+pub fn is_secret_answer(name: &str) -> bool {
     SECRET_NAMES.contains(&plain(name).as_str())
 }
 
@@ -68,6 +68,11 @@ pub fn is_secret_header(name: &str) -> bool {
 /// Whether a parameter of a URL with this name is a credential.
 pub fn is_secret_parameter(name: &str) -> bool {
     is_secret_header(name) || plain(name) == "code"
+}
+
+/// Whether a variable of the environment with this name holds a credential. `PWD` and `OLDPWD` are folders.
+pub(crate) fn is_secret_variable(name: &str) -> bool {
+    is_secret_header(name) && !matches!(name, "PWD" | "OLDPWD")
 }
 
 fn plain(name: &str) -> String {

@@ -1,0 +1,249 @@
+//! Takes secrets out of whatever leaves a command: tapes, `error` and `warning` events, tool results, messages on standard error.
+//!
+//! What it is: one [`Redactor`] for all ways out, with three nets, one behind the other: fields that hold credentials by their name
+//! (headers, query parameters, members of a body), the very keys that this process was given, and texts that have the shape of a
+//! well-known kind of key. What it is not: it reads no environment and no file (the caller hands the secrets in), and it does not
+//! decide what leaves.
+
+mod environment;
+mod names;
+mod shape;
+mod spelling;
+
+pub use names::{is_secret_answer, is_secret_header, is_secret_parameter};
+pub use shape::credential;
+
+use base64::Engine;
+use names::is_secret_member;
+use serde_json::{Map, Value};
+use shape::shapes;
+use spelling::Spellings;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The text that takes the place of a secret.
+pub const REDACTED: &str = "[redacted]";
+
+/// Takes secrets out of texts, JSON and URLs. Cheap to clone: all ways out of a command share one.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    secrets: Arc<Spellings>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Redactor").field("secrets", &self.secrets.count()).finish()
+    }
+}
+
+impl Redactor {
+    /// `secrets` are the keys of this process. They are found whatever their shape and however they are escaped. A secret of fewer
+    /// than six bytes would be found in any text, so it is ignored.
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
+        Redactor { secrets: Arc::new(Spellings::new(secrets)) }
+    }
+
+    /// A redactor of the secrets among the variables of an environment: those with the name of a credential (`OPENAI_API_KEY`,
+    /// `DB_PASSWORD`) and a value that is not an ordinary word, a number or a path.
+    pub fn of_environment(variables: impl IntoIterator<Item = (String, String)>) -> Redactor {
+        Redactor::new(environment::secrets(variables))
+    }
+
+    /// `value` without secrets.
+    pub fn json(&self, value: &Value) -> Value {
+        self.json_at(value, "", &mut vec![])
+    }
+
+    /// `value` without secrets. Appends the path of each secret, below `path`, to `paths`.
+    pub fn json_at(&self, value: &Value, path: &str, paths: &mut Vec<String>) -> Value {
+        match value {
+            Value::String(text) => {
+                let clean = self.text(text);
+                if clean != *text {
+                    paths.push(path.to_owned());
+                }
+                Value::String(clean.into_owned())
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().map(|(at, item)| self.json_at(item, &format!("{path}[{at}]"), paths)).collect()
+            }
+            Value::Object(members) => {
+                let mut clean = Map::new();
+                for (key, member) in members {
+                    let path = format!("{path}.{key}");
+                    let member = if member.is_string() && is_secret_member(key) {
+                        paths.push(path);
+                        Value::from(REDACTED)
+                    } else {
+                        self.json_at(member, &path, paths)
+                    };
+                    clean.insert(self.text(key).into_owned(), member);
+                }
+                Value::Object(clean)
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// `text` without secrets.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let found = self.found(text.as_bytes());
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        let clean = without(text.as_bytes(), 0..text.len(), &found);
+        // A secret is ASCII or a whole key, so what remains is still UTF-8.
+        Cow::Owned(String::from_utf8(clean).unwrap_or_else(|_| REDACTED.to_owned()))
+    }
+
+    /// `json`, a JSON value on one line, without secrets, in whatever way its strings are escaped.
+    pub fn json_text<'t>(&self, json: &'t str) -> Cow<'t, str> {
+        let mut paths = vec![];
+        match serde_json::from_str(json) {
+            Ok(value) => {
+                let clean = self.json_at(&value, "", &mut paths);
+                if paths.is_empty() { Cow::Borrowed(json) } else { Cow::Owned(clean.to_string()) }
+            }
+            // Nested too deeply for serde_json (128 levels), or not JSON.
+            Err(_) => self.text(json),
+        }
+    }
+
+    /// `url` without its user and password, and without the values of parameters that have the name of a credential.
+    pub fn url(&self, url: &str) -> String {
+        self.url_at(url, "", &mut vec![])
+    }
+
+    /// As [`Redactor::url`]. Appends the path of each secret, which begins with `path`, to `paths`.
+    pub fn url_at(&self, url: &str, path: &str, paths: &mut Vec<String>) -> String {
+        let clean = self.text(url);
+        if clean != url {
+            paths.push(path.to_owned());
+        }
+        let (front, rest) = clean.split_at(clean.find(['?', '#']).unwrap_or(clean.len()));
+        let mut out = front.to_owned();
+        if let Some(start) = front.find("//").map(|at| at + 2) {
+            let end = front[start..].find('/').map_or(front.len(), |at| start + at);
+            if let Some(at) = front[start..end].rfind('@') {
+                out = format!("{}{REDACTED}{}", &front[..start], &front[start + at..]);
+                paths.push(format!("{path}@"));
+            }
+        }
+        for pair in rest.split_inclusive(['?', '#', '&', ';']) {
+            let (pair, mark) = pair.split_at(pair.trim_end_matches(['?', '#', '&', ';']).len());
+            match pair.split_once('=') {
+                Some((name, _)) if is_secret_parameter(name) => {
+                    out.push_str(&format!("{name}={REDACTED}"));
+                    paths.push(format!("{path}?{name}"));
+                }
+                _ => out.push_str(pair),
+            }
+            out.push_str(mark);
+        }
+        out
+    }
+
+    /// Takes secrets out of bytes that came in pieces, also a secret that lies over several of them. Returns whether there was one.
+    pub fn pieces(&self, pieces: &mut [&mut Vec<u8>]) -> bool {
+        let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter()).copied().collect();
+        let found = self.found(&all);
+        if found.is_empty() {
+            return false;
+        }
+        let mut start = 0;
+        for piece in pieces {
+            let end = start + piece.len();
+            **piece = without(&all, start..end, &found);
+            start = end;
+        }
+        true
+    }
+
+    /// The ranges of secrets, sorted by their start.
+    fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
+        let mut found = self.secrets.find(bytes);
+        found.extend(shapes(bytes).map(|(kind, range)| keep_scheme(kind, range)));
+        found.sort_by_key(|r| (r.start, usize::MAX - r.end));
+        found
+    }
+}
+
+/// The secrets that a credential of `Authorization: Basic` encodes (RFC 7617): `user:password`, and the password.
+pub fn basic(credential: &str) -> Vec<String> {
+    let decoded =
+        base64::engine::general_purpose::STANDARD.decode(credential).ok().and_then(|b| String::from_utf8(b).ok());
+    let password = decoded.as_ref().and_then(|pair| Some(pair.split_once(':')?.1.to_owned()));
+    decoded.into_iter().chain(password).collect()
+}
+
+/// Keeps the word `Bearer`, so that the reader sees what was there.
+fn keep_scheme(kind: &str, range: Range<usize>) -> Range<usize> {
+    if kind == "Bearer …" { range.start + "Bearer ".len()..range.end } else { range }
+}
+
+/// The bytes of `piece` outside all of `found` (sorted by start), with [`REDACTED`] where one of them begins.
+fn without(all: &[u8], piece: Range<usize>, found: &[Range<usize>]) -> Vec<u8> {
+    let mut out = vec![];
+    let mut at = piece.start;
+    let mut covered = 0;
+    for range in found {
+        if range.start >= piece.end {
+            break;
+        }
+        if range.end <= covered {
+            continue; // inside an earlier range
+        }
+        if range.start >= piece.start && range.start >= covered {
+            out.extend_from_slice(&all[at.min(range.start)..range.start]);
+            out.extend_from_slice(REDACTED.as_bytes());
+        }
+        covered = range.end;
+        at = at.max(covered.min(piece.end));
+    }
+    out.extend_from_slice(&all[at..piece.end]);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const CANARY: &str = "canary/7Q=z";
+
+    #[test]
+    fn a_canary_is_found_nowhere_in_json_and_urls() {
+        let redactor = Redactor::new([CANARY.to_owned()]);
+        let mut paths = vec![];
+        let body = json!({"messages":[{"content":format!("my key is {CANARY}!")}], "tools":[{"authorization_token":"t0k",
+            "parameters":{"properties":{"password":{"type":"string"}}}}], format!("k{CANARY}"): 1});
+        let clean = redactor.json_at(&body, "body", &mut paths).to_string();
+        assert!(!clean.contains("canary") && !clean.contains("t0k") && clean.contains("password"), "{clean}");
+        assert_eq!(paths, ["body.messages[0].content", "body.tools[0].authorization_token"]);
+        assert_eq!(redactor.json_text(&body.to_string()), clean);
+        let url = format!("https://me:{CANARY}@host/v1?key={CANARY}&x=1&echo=canary%2F7Q%3dz");
+        assert_eq!(redactor.url(&url), "https://[redacted]@host/v1?key=[redacted]&x=1&echo=[redacted]");
+    }
+
+    #[test]
+    fn a_secret_may_lie_over_several_pieces() {
+        let mut pieces = [
+            "canary/",
+            "7Q",
+            "=z and sk-ant-api03-",
+            "0123456789abcdef\\nsk-aaaaaaaaaaaaaaaaaaaaaaaa",
+            " Bearer 0123456789abcdef",
+        ]
+        .map(|text| text.as_bytes().to_vec());
+        assert!(Redactor::new([CANARY.to_owned()]).pieces(&mut pieces.each_mut()));
+        let text = String::from_utf8(pieces.concat()).unwrap();
+        assert_eq!(text, "[redacted] and [redacted]\\n[redacted] Bearer [redacted]");
+    }
+
+    #[test]
+    fn ordinary_text_stays() {
+        let text = "task-management-system-for-users 2024, a bearer of bad news, sk-learn-is-a-library-name, AIza, desk-0123456789012345, Bearer authentication-is-used";
+        assert_eq!(Redactor::default().text(text), text);
+    }
+}
