@@ -1,6 +1,6 @@
 //! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
 
-use crate::{BadLine, BadLines, Block, Demux, Errors, Failure, Input, Output, Signals, Status, long, message};
+use crate::{BadLine, BadLines, Block, Demux, Errors, Failure, Input, Output, Piece, Signals, Status, long, message};
 use event::payload::{self, Error, Warning};
 use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
@@ -66,8 +66,8 @@ pub fn filter<M: Machine>(options: &Filter, machines: &mut Demux<M>) -> Result<O
     drive(options, machines)
 }
 
-/// What the driver hands each event to: the machines of a filter, or a view.
-pub(crate) trait Stage {
+/// What the driver hands each line to: the machines of a filter, a view, or a command that needs more than those get.
+pub trait Stage {
     /// The event of the line `at.0..at.1` of the block. Gives whether the answer is known.
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool;
     /// A blank line.
@@ -110,15 +110,14 @@ impl<M: Machine> Stage for Demux<M> {
 }
 
 /// Reads all input into `stage`; the rules of reading, flushing and ending are those of [`filter`].
-pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome, Failure> {
+///
+/// # Errors
+/// See [`Failure`].
+pub fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome, Failure> {
     let mut input = Input::open(&options.files, options.max_line)?;
     let signals = if options.ignore_interrupts { Signals::without_interrupt()? } else { Signals::new()? };
     let mut stdout = Output::new();
-    let errors = match options.emit {
-        Emit::Events => Errors::passed(options.command),
-        _ => Errors::kept(options.command),
-    };
-    let mut reader = Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors };
+    let mut reader = Reader::new(options);
     let mut stopped = false;
     // After a signal: whether the stage needs the rest. Another signal ends the process wherever it is.
     let mut needs_rest = None;
@@ -128,17 +127,13 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
             let heeded = Some(&signals).filter(|_| needs_rest != Some(true));
             let block = input.block(heeded, &mut || stdout.flush())?;
             if needs_rest.is_none() && signals.seen().is_some() {
-                let mut copy = Copy::new(options, &mut stdout, b"");
-                needs_rest = Some(stage.interrupt(&mut copy));
-                copy.end()?;
+                needs_rest = Some(reader.between(&mut stdout, |copy| stage.interrupt(copy))?);
                 if block.is_none() && needs_rest == Some(true) {
                     continue;
                 }
             }
             if signals.interrupted() {
-                let mut copy = Copy::new(options, &mut stdout, b"");
-                stage.interrupt(&mut copy);
-                copy.end()?;
+                reader.between(&mut stdout, |copy| stage.interrupt(copy))?;
             }
             let Some(block) = block else { break };
             stopped = reader.block(block, &file, stage, &mut stdout)?;
@@ -148,15 +143,15 @@ pub(crate) fn drive(options: &Filter, stage: &mut impl Stage) -> Result<Outcome,
         }
         reader.number = 0;
     }
-    let mut rest = Copy::new(options, &mut stdout, b"");
-    stage.finish(&mut rest);
-    reader.end(rest)?;
+    reader.between(&mut stdout, |copy| stage.finish(copy))?;
     stdout.flush()?;
-    Ok(Outcome { error: reader.errors.any(), signal: signals.seen() })
+    Ok(Outcome { error: reader.has_failed(), signal: signals.seen() })
 }
 
-/// What the driver keeps from block to block.
-struct Reader<'o> {
+/// Reads blocks of lines into a [`Stage`], and counts the lines. [`drive`] does this with all input; a command that waits for more
+/// than its input calls it itself, see [`read_in_thread`](crate::read_in_thread).
+#[derive(Debug)]
+pub struct Reader<'o> {
     options: &'o Filter,
     scanner: Scanner,
     number: u64,
@@ -164,7 +159,50 @@ struct Reader<'o> {
     errors: Errors,
 }
 
-impl Reader<'_> {
+impl<'o> Reader<'o> {
+    /// A reader at the beginning of the input.
+    pub fn new(options: &'o Filter) -> Self {
+        let errors = match options.emit {
+            Emit::Events => Errors::passed(options.command),
+            _ => Errors::kept(options.command),
+        };
+        Reader { options, scanner: Scanner::default(), number: 0, bad: BadLines::default(), errors }
+    }
+
+    /// Whether an `error` event was read or written.
+    pub fn has_failed(&self) -> bool {
+        self.errors.any()
+    }
+
+    /// Takes one piece of the input that [`read_in_thread`](crate::read_in_thread) gave.
+    ///
+    /// # Errors
+    /// See [`Failure`]; that of a [`Piece::Failed`] too.
+    pub fn piece(&mut self, piece: Piece, stage: &mut impl Stage, stdout: &mut Output) -> Result<(), Failure> {
+        match piece {
+            Piece::Lines(lines, file) => self.block(Block::Lines(&lines), &file, stage, stdout).map(drop),
+            Piece::TooLong(start, length, file) => {
+                self.block(Block::TooLong(&start, length), &file, stage, stdout).map(drop)
+            }
+            Piece::Next => {
+                self.number = 0;
+                Ok(())
+            }
+            Piece::End => self.between(stdout, |copy| stage.finish(copy)),
+            Piece::Failed(failure) => Err(failure),
+        }
+    }
+
+    /// Writes what no line of the input leads to.
+    ///
+    /// # Errors
+    /// [`Failure::Gone`] and [`Failure::Write`].
+    pub fn between<T>(&mut self, stdout: &mut Output, write: impl FnOnce(&mut Copy<'_>) -> T) -> Result<T, Failure> {
+        let mut copy = Copy::new(self.options, stdout, b"");
+        let given = write(&mut copy);
+        self.end(copy).map(|()| given)
+    }
+
     /// Takes one block; gives whether to stop.
     fn block(
         &mut self,
@@ -269,7 +307,8 @@ impl Reader<'_> {
 }
 
 /// One block on its way out: lines that pass one after the other leave it as one piece.
-pub(crate) struct Copy<'b> {
+#[derive(Debug)]
+pub struct Copy<'b> {
     options: &'b Filter,
     stdout: &'b mut Output,
     block: &'b [u8],
@@ -284,8 +323,9 @@ impl<'b> Copy<'b> {
         Copy { options, stdout, block, run: (0, 0), failed: None, lost: false }
     }
 
+    /// Passes the line `at..next` of the block on as it came.
     #[inline]
-    fn pass(&mut self, at: usize, next: usize) {
+    pub fn pass(&mut self, at: usize, next: usize) {
         if self.run.1 != at {
             self.put_run();
             self.run.0 = at;
@@ -307,7 +347,7 @@ impl<'b> Copy<'b> {
     }
 
     /// Writes an event; gives whether it was too long, and an `error` was written in its place.
-    fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) -> bool {
+    pub fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) -> bool {
         self.put_run();
         if self.options.emit != Emit::Events || self.failed.is_some() {
             return false;
@@ -333,7 +373,7 @@ impl<'b> Copy<'b> {
     }
 
     /// Appends what `fill` writes, whatever it is.
-    pub(crate) fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+    pub fn text(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
         if self.options.emit != Emit::Events || self.failed.is_some() {
             return;
         }
@@ -341,7 +381,8 @@ impl<'b> Copy<'b> {
         self.failed = self.stdout.spill().err();
     }
 
-    fn line(&mut self, json: &str) {
+    /// Writes a line that need not be an event.
+    pub fn line(&mut self, json: &str) {
         self.put_run();
         if self.failed.is_none() {
             let buffer = self.stdout.buffer();

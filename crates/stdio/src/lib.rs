@@ -5,6 +5,7 @@
 //! ([`Demux`]) and the drivers that make a command of a machine ([`filter()`]) and of a view ([`view()`]). What it is not:
 //! it knows no event's meaning beyond what a driver must (where a stream begins and ends, whether an error passed).
 
+mod background;
 mod bad;
 mod closed;
 mod demux;
@@ -19,15 +20,16 @@ mod status;
 mod terminal;
 mod view;
 
+pub use background::{Piece, read_in_thread};
 pub use bad::{BadLine, BadLines};
 pub use closed::{check_input, check_output};
 pub use demux::Demux;
 pub use errors::Errors;
-pub use filter::{Emit, Filter, Outcome, filter};
+pub use filter::{Copy, Emit, Filter, Outcome, Reader, Stage, drive, filter};
 pub use input::{Block, Input};
 pub use limits::{check_descriptors, thread};
 pub use output::{Output, reader_gone};
-pub use signals::Signals;
+pub use signals::{Signals, each_signal};
 pub use status::{Failure, Status, message};
 pub use terminal::terminal;
 pub use view::view;

@@ -11,12 +11,28 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub struct Output {
     buffer: Vec<u8>,
+    is_deferred: bool,
 }
 
 impl Output {
     /// An empty buffer before standard output.
     pub fn new() -> Self {
-        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2) }
+        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2), is_deferred: false }
+    }
+
+    /// The same, but written in [`Output::flush`] alone, for commands that do other work while a slow reader holds up a write.
+    pub fn deferred() -> Self {
+        Output { is_deferred: true, ..Output::new() }
+    }
+
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Whether a block or more waits.
+    pub fn is_full(&self) -> bool {
+        self.buffer.len() >= BLOCK
     }
 
     /// Appends whole lines; large ones go out without a copy when nothing waits before them.
@@ -24,7 +40,7 @@ impl Output {
     /// # Errors
     /// [`Failure::Gone`] or [`Failure::Write`], as for every method here.
     pub fn put(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        if self.buffer.is_empty() && bytes.len() >= BLOCK / 2 {
+        if self.buffer.is_empty() && bytes.len() >= BLOCK / 2 && !self.is_deferred {
             return write_all(bytes);
         }
         self.buffer.extend_from_slice(bytes);
@@ -38,7 +54,7 @@ impl Output {
 
     /// Writes the buffer out if it has grown to a block.
     pub fn spill(&mut self) -> Result<(), Failure> {
-        if self.buffer.len() >= BLOCK { self.flush() } else { Ok(()) }
+        if self.is_full() && !self.is_deferred { self.flush() } else { Ok(()) }
     }
 
     /// Writes out whatever waits.

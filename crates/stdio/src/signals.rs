@@ -1,7 +1,8 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
 
-use crate::Failure;
+use crate::{Failure, thread};
 use signal_hook::consts::{SIGINT, SIGTERM};
+use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -64,6 +65,30 @@ impl Signals {
             n => i32::try_from(n).ok(),
         }
     }
+}
+
+/// Calls `take` in a thread of its own with the number of each SIGINT and SIGTERM, for commands that decide themselves how to end.
+///
+/// # Errors
+/// [`Failure::Limit`].
+pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Failure> {
+    let (mut wake, latest) = watched().map_err(limit)?;
+    thread(move || {
+        // A byte for each signal.
+        while wake.read_exact(&mut [0]).is_ok() {
+            take(i32::try_from(latest.load(Ordering::Relaxed)).unwrap_or(SIGTERM));
+        }
+    })
+}
+
+fn watched() -> std::io::Result<(UnixStream, Arc<AtomicUsize>)> {
+    let (wake, write) = UnixStream::pair()?;
+    let latest = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&latest), signal.unsigned_abs() as usize)?;
+        signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
+    }
+    Ok((wake, latest))
 }
 
 fn limit(error: std::io::Error) -> Failure {
