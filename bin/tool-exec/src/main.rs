@@ -1,28 +1,24 @@
 //! `tool-exec`: run the tool calls of a stream, and answer them.
 
 mod args;
-mod cache;
-mod dry;
-mod failure;
-mod input;
-mod journal;
-mod lines;
-mod output;
-mod program;
-mod run;
-mod scratch;
-mod session;
-mod signals;
-mod supervise;
+mod command;
+mod store;
+mod stream;
+mod turn;
 
 use anyhow::Context;
 use args::{Approve, Args, Order};
-use lines::Lines;
-use session::Session;
+use command::{Runner, raise_limits, supervise};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::process::ExitCode;
-use stdio::{Failure, Status};
+use std::rc::Rc;
+use stdio::{Failure, Reader, Status};
+use store::{Cache, Journal};
+use stream::{Signals, Writer, ahead};
+use tokio::sync::mpsc;
 use tool::{Glob, Judge, Log, Plan, Rules, Settings, Tools};
+use turn::{Calls, Session, dry};
 
 fn main() -> ExitCode {
     supervise::asked().unwrap_or_else(|| ::args::run(exec))
@@ -41,34 +37,31 @@ fn exec(args: Args) -> anyhow::Result<Status> {
         bytes.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok()).for_each(|line| log.line(line));
     }
     let mut plan = Plan::new(judge, settings(&args), log);
-    let read_ahead = input::read_ahead(&args.files, |line| plan.foresee_line(line));
-    let lines = Lines::new(args.common.filter("tool-exec", args.files.clone()));
+    let mut filter = args.common.filter("tool-exec", args.files.clone());
     // Somebody who types that a log is to be finished has nothing to add to it.
-    let log_only = !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal();
-    let pieces = if log_only { input::nothing() } else { input::start(args.files.clone(), args.common.max_line)? };
-    if args.dry_run || args.list_pending {
-        let show = if args.list_pending { dry::Show::Pending } else { dry::Show::All };
-        return dry::run(plan, lines, pieces, show);
+    if !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal() {
+        filter.files.push("/dev/null".into());
     }
-    run::raise_limits();
-    let session = Session {
-        plan,
-        lines,
-        read_ahead,
-        runner: run::runner(&args.tools, args.timeout, args.max_output),
-        cache: args.cache.as_deref().map(cache::Cache::open).transpose()?,
-        journal: args.journal.as_deref().map(journal::Journal::open).transpose()?,
-        out: output::Writer::new(args.common.no_time)?,
-        no_time: args.common.no_time,
-        progress: args.progress,
-        errors: stdio::Errors::passed("tool-exec"),
-    };
-    signals::end_when_busy()?;
+    let read_ahead = ahead::read_ahead(&filter.files, |line| plan.foresee_line(line));
+    if args.dry_run || args.list_pending {
+        return dry::run(plan, filter, if args.list_pending { dry::Show::Pending } else { dry::Show::All });
+    }
+    raise_limits();
+    let (send, input) = mpsc::channel(4);
+    stdio::read_in_thread(filter.files.clone(), filter.max_line, move |piece| send.blocking_send(piece).is_ok())?;
+    let at_once = Rc::new(Cell::new(false));
+    let runner = Runner::new(&args.tools, args.timeout, args.max_output);
+    let (mut calls, reports) = Calls::new(plan, runner, Rc::clone(&at_once));
+    calls.cache = args.cache.as_deref().map(Cache::open).transpose()?;
+    calls.journal = args.journal.as_deref().map(Journal::open).transpose()?;
+    (calls.no_time, calls.progress) = (args.common.no_time, args.progress);
+    let (reader, out, signals) = (Reader::new(&filter), Writer::new()?, Signals::take()?);
+    let session = Session { reader, out, calls, reports, read_ahead, signals, at_once };
     // Tokio panics where it has no files for its signals.
     stdio::check_descriptors(12)?;
     let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
-    let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(pieces)));
+    let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(input)));
     // The thread that waits for the reader of the output, and a write that blocks, end with the process.
     runtime.shutdown_background();
     status

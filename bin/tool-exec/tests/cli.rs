@@ -152,6 +152,24 @@ fn lines_that_are_no_events_go_on_inside_warnings() {
 }
 
 #[test]
+fn an_event_that_is_too_long_to_be_read_fails_its_turn() {
+    let delta = json!({"type": "content_delta", "stream": "s", "text": "x".repeat(10_000)});
+    let input = format!("{delta}\n{}", turn(&[("a", "say", json!({"text": "x"}))]));
+    for (args, events) in [(&["--max-line", "2K"][..], 8), (&["--max-line", "2K", "--dry-run"], 1)] {
+        let out = run(&[say()], &input, args);
+        assert_eq!((out.status, out.events.len() >= events), (2, true), "{args:?}: {}", out.text);
+        let error = out.of("error").first().map(|e| (e["stream"].clone(), e["code"].clone()));
+        assert!(error.is_none() || error == Some((json!("s"), json!("line_too_long"))), "{}", out.text);
+        assert_eq!(error.is_some(), args.len() == 2, "a dry run prints calls alone: {}", out.text);
+    }
+    // Nor does the command write an event that the next one could not read: its result and its tool message are lost.
+    let big = script("big", "head -c 9000 /dev/zero | tr '\\0' x", json!({}));
+    let out = run(&[big], &turn(&[("a", "big", json!({}))]), &["--max-line", "5K"]);
+    let codes: Vec<_> = out.of("error").iter().map(|e| e["code"].as_str().unwrap()).collect();
+    assert_eq!((out.status, &codes[..]), (2, &["line_too_long"; 2][..]), "{}", out.text);
+}
+
+#[test]
 fn what_may_run() {
     let tools = [say(), tool("rm", &["echo", "removed"], json!({"class": "danger"}))];
     let input = turn(&[("a", "say", json!({"text": "x"})), ("b", "rm", json!({}))]);

@@ -1,20 +1,20 @@
-//! One call as a process: fed, read, limited, ended.
+//! One call as a process: started, fed, read, and ended when its time or its room is used up.
 
-use crate::scratch::Names;
-use crate::{program, supervise};
+use super::answer::{EndCause, answer};
+use super::capture::{Capture, Shown};
+use super::scratch::Names;
+use super::{program, supervise};
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
 use tool::{Answer, Call, Exec, Limits, Ready, Status};
 
-/// How much of the standard error of a command that failed is shown to the model, in bytes.
-const TAIL: usize = 8 * 1024;
 /// How long a supervisor may take to end its command before it is given up.
 const BACKSTOP: Duration = Duration::from_secs(5);
 /// What a process may hold of private memory, unless its tool says otherwise.
@@ -24,29 +24,29 @@ const FILES: u64 = 1024;
 /// How many processes and threads may come to those that the machine has already, likewise.
 const PROCESSES: u64 = 1024;
 
-/// What all calls of a run share.
+/// Runs the calls of one tools file as commands.
 #[derive(Debug)]
 pub struct Runner {
     /// The folder of the tools file.
-    pub folder: PathBuf,
-    /// Where commands have their homes.
-    pub homes: RefCell<Names>,
-    /// How long a call may take.
-    pub timeout: Duration,
-    /// How much it may write to each of its outputs, in bytes.
-    pub max_output: usize,
+    folder: PathBuf,
+    /// Names for the homes of commands.
+    homes: RefCell<Names>,
+    /// How long a call may take, unless its tool says otherwise.
+    timeout: Duration,
+    /// How much it may write to each of its outputs in bytes, likewise.
+    max_output: usize,
 }
 
-/// What is told of a call that runs.
+/// What a running call reports, under the key that the plan gave it.
 #[derive(Debug)]
 pub enum Report {
-    /// It has put out this text.
+    /// The next piece of its output.
     Progress(u64, String),
-    /// It has ended.
+    /// Its answer: the call has ended.
     Done(u64, Answer),
 }
 
-/// What the one who started a call holds of it.
+/// The means to end a running call.
 #[derive(Debug, Default)]
 pub struct Handle {
     stop: Notify,
@@ -55,13 +55,13 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Ends the call, at once or with a grace; [`Report::Done`] still comes. A second time it may leave out the grace.
+    /// Ends the call, at once or after a grace; [`Report::Done`] still comes. A second call may leave out the grace.
     pub fn stop(&self, at_once: bool) {
         self.at_once.set(at_once);
         self.stop.notify_one();
     }
 
-    /// Has the call ended by its supervisor, without waiting for it; at once, or with a grace.
+    /// Asks the supervisor of the call to end it, at once or after a grace, and waits for nothing.
     pub fn abandon(&self, at_once: bool) {
         if let Some(supervisor) = self.supervisor.get() {
             supervise::end(supervisor, at_once);
@@ -69,15 +69,14 @@ impl Handle {
     }
 }
 
-/// Why a command is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Timeout,
-    Output,
-    Stopped,
-}
-
 impl Runner {
+    /// A runner of the commands of the tools file `tools`.
+    pub fn new(tools: &Path, timeout: Duration, max_output: usize) -> Rc<Self> {
+        let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+        Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output })
+    }
+
     /// The folder that a tool's commands run in.
     pub fn cwd(&self, exec: &Exec) -> PathBuf {
         match &exec.cwd {
@@ -86,8 +85,7 @@ impl Runner {
         }
     }
 
-    /// Runs a call to its end, and gives what came of it; `handle` ends it early. Output is reported while it appears if `progress` is
-    /// there.
+    /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its output is reported as it appears.
     pub async fn run(
         &self,
         call: &Call,
@@ -152,8 +150,8 @@ impl Runner {
     ) -> Answer {
         handle.supervisor.set(child.id());
         let timeout = exec.timeout.unwrap_or(self.timeout);
-        let most = exec.max_output.unwrap_or(self.max_output);
-        let (mut out, mut err) = (Capture::new(child.stdout.take(), most), Capture::new(child.stderr.take(), most));
+        let max = exec.max_output.unwrap_or(self.max_output);
+        let (mut out, mut err) = (Capture::new(child.stdout.take(), max), Capture::new(child.stderr.take(), max));
         let mut shown = Shown::default();
         // A command that does not read must not stop what reads from it.
         let feed = child.stdin.take().map(|mut stdin| {
@@ -164,20 +162,20 @@ impl Runner {
         });
         let deadline = tokio::time::sleep(timeout);
         tokio::pin!(deadline);
-        let (mut why, mut status) = (None::<Why>, None);
+        let (mut cause, mut status) = (None::<EndCause>, None);
         while status.is_none() || out.is_open() || err.is_open() {
             let end = tokio::select! {
                 read = out.read(), if out.is_open() => {
                     if let Some((key, reports)) = &progress && let Some(text) = shown.more(&out.bytes) {
                         let _ = reports.send(Report::Progress(*key, text)).await;
                     }
-                    read.then_some(Why::Output)
+                    read.then_some(EndCause::Output)
                 }
-                read = err.read(), if err.is_open() => read.then_some(Why::Output),
+                read = err.read(), if err.is_open() => read.then_some(EndCause::Output),
                 ended = child.wait(), if status.is_none() => {
                     status = Some(ended.ok());
-                    handle.supervisor.set(None); // its number may soon be another's
-                    // All its descendants have ended with it; this is for those that cannot.
+                    handle.supervisor.set(None); // the system may give its number to another process
+                    // Its descendants have ended with it. This is for those that cannot end: they are in the middle of a device's work.
                     deadline.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
                     None
                 }
@@ -185,35 +183,35 @@ impl Runner {
                     if let Some(pid) = child.id().filter(|_| handle.at_once.get()) {
                         supervise::end(pid, true);
                     }
-                    Some(Why::Stopped)
+                    Some(EndCause::Stopped)
                 }
                 () = &mut deadline => {
-                    if why.is_some() || status.is_some() {
+                    if cause.is_some() || status.is_some() {
                         let _ = child.start_kill();
                         break;
                     }
-                    Some(Why::Timeout)
+                    Some(EndCause::Timeout)
                 }
             };
-            if let (Some(reason), None, None) = (end, why, &status) {
-                why = Some(reason);
+            if let (Some(_), None, None) = (end, cause, &status) {
+                cause = end;
                 if let Some(pid) = child.id() {
                     supervise::end(pid, false);
                 }
                 deadline.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
-            } else if end == Some(Why::Output) {
-                why = why.or(end);
+            } else if end == Some(EndCause::Output) {
+                cause = cause.or(end);
             }
         }
         if let Some(feed) = feed {
             feed.abort();
         }
         let code = status.flatten().and_then(|status| status.code());
-        describe(code, why, timeout, most, &out, &err)
+        answer(code, cause, (timeout, max), &out, &err)
     }
 }
 
-/// This program, also when its file was replaced while it runs.
+/// This program, even when its file was replaced while it runs.
 fn own_program() -> OsString {
     if cfg!(target_os = "linux") {
         return "/proc/self/exe".into();
@@ -221,124 +219,10 @@ fn own_program() -> OsString {
     std::env::current_exe().map_or_else(|_| "tool-exec".into(), Into::into)
 }
 
-/// How many threads the machine runs, whoever they belong to. The limit counts those of the user, which are no more.
+/// How many threads the machine runs for all its users; the limit counts those of this user, which are at most as many.
 fn threads() -> Option<u64> {
     let load = std::fs::read_to_string("/proc/loadavg").ok()?;
     load.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
-}
-
-/// One output of a command.
-struct Capture<R> {
-    pipe: Option<R>,
-    bytes: Vec<u8>,
-    seen: u64,
-    most: usize,
-}
-
-impl<R: AsyncRead + Unpin> Capture<R> {
-    fn new(pipe: Option<R>, most: usize) -> Self {
-        Capture { pipe, bytes: Vec::new(), seen: 0, most }
-    }
-
-    fn is_open(&self) -> bool {
-        self.pipe.is_some()
-    }
-
-    /// Reads once. `true`: it has written more than it may, and is not read any more.
-    async fn read(&mut self) -> bool {
-        let Some(pipe) = &mut self.pipe else { return false };
-        match pipe.read_buf(&mut self.bytes).await {
-            Ok(n) if n > 0 => self.seen += n as u64,
-            _ => self.pipe = None,
-        }
-        let over = self.bytes.len() > self.most;
-        if over {
-            self.bytes.truncate(self.most);
-            self.pipe = None;
-        }
-        over
-    }
-
-    fn was_cut(&self) -> bool {
-        self.seen > self.bytes.len() as u64
-    }
-}
-
-/// How much of the output was reported: whole characters only.
-#[derive(Default)]
-struct Shown(usize);
-
-impl Shown {
-    fn more(&mut self, bytes: &[u8]) -> Option<String> {
-        let rest = bytes.get(self.0..)?;
-        let end = match std::str::from_utf8(rest) {
-            // A character that is not yet whole waits for its end.
-            Err(e) if e.error_len().is_none() => e.valid_up_to(),
-            _ => rest.len(),
-        };
-        self.0 += end;
-        (end > 0).then(|| tool::text(&rest[..end]).0)
-    }
-}
-
-/// What a command that has ended is reported as.
-fn describe<A, B>(
-    code: Option<i32>,
-    why: Option<Why>,
-    timeout: Duration,
-    most: usize,
-    out: &Capture<A>,
-    err: &Capture<B>,
-) -> Answer
-where
-    A: AsyncRead + Unpin,
-    B: AsyncRead + Unpin,
-{
-    let (mut output, mut replaced) = tool::text(&out.bytes);
-    if out.was_cut() {
-        output.push_str(&format!("\n[the output was cut after {most} bytes]"));
-    }
-    let (status, head) = match (why, code) {
-        (Some(Why::Timeout), _) => {
-            (Status::Timeout, format!("The command did not end within {timeout:?} and was ended."))
-        }
-        (Some(Why::Stopped), _) => (Status::Cancelled, "The command was stopped before it was done.".to_owned()),
-        (Some(Why::Output), _) => (Status::Error, format!("The command wrote more than {most} bytes and was ended.")),
-        (None, Some(0)) => (Status::Success, String::new()),
-        (None, Some(code)) => (Status::Error, format!("The command failed with exit status {code}{}.", signal(code))),
-        (None, None) => (Status::Error, "The command was ended from outside.".to_owned()),
-    };
-    if status != Status::Success {
-        let (tail, bad) = tool::text(tail(&err.bytes));
-        replaced |= bad;
-        let part = |name: &str, text: &str| {
-            if text.trim().is_empty() { String::new() } else { format!("\n{name}:\n{}", text.trim_end()) }
-        };
-        output = head + &part("stderr", &tail) + &part("stdout", &output);
-    }
-    Answer {
-        output_bytes: out.seen,
-        truncated: out.was_cut() || err.was_cut(),
-        replaced,
-        exit_code: code.filter(|_| why.is_none()),
-        ..Answer::new(status, output)
-    }
-}
-
-/// The last lines of what was written.
-fn tail(bytes: &[u8]) -> &[u8] {
-    let Some(from) = bytes.len().checked_sub(TAIL) else { return bytes };
-    let end = &bytes[from..];
-    let line = end.iter().position(|b| *b == b'\n').map_or(0, |n| n + 1);
-    if line < end.len() { &end[line..] } else { end }
-}
-
-/// The name of the signal that a status above 128 stands for, in brackets.
-fn signal(code: i32) -> String {
-    match signal_hook::low_level::signal_name(code - 128) {
-        Some(name) if code > 128 => format!(" ({name})"),
-        _ => String::new(),
-    }
 }
 
 /// Lets this process open as many files as the system allows it: each call needs a few.
@@ -346,11 +230,4 @@ pub fn raise_limits() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let now = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum });
-}
-
-/// The runner of a run, where its tools file is `path`.
-pub fn runner(path: &Path, timeout: Duration, max_output: usize) -> Rc<Runner> {
-    let folder = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output })
 }

@@ -5,7 +5,7 @@
 //! between fork and exec, without `unsafe`. As a child subreaper it inherits whatever the command leaves behind, also from a session
 //! of its own (`setsid … &`), and ends it.
 
-use crate::scratch::Scratch;
+use super::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions};

@@ -107,7 +107,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scratch::{Names, Scratch};
+    use crate::command::scratch::{Names, Scratch};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn answer() -> Answer {

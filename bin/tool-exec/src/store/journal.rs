@@ -48,25 +48,19 @@ impl Journal {
         self.is_stdout
     }
 
-    /// Appends a line and waits until it is on disk.
+    /// Appends the event and waits until it is on disk; where standard output is this file, waits for what was written there.
     ///
     /// # Errors
     /// When the disk is full or broken: nothing may run then.
-    pub fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32) -> anyhow::Result<()> {
+    pub fn record(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32) -> anyhow::Result<()> {
         let mut line = Vec::new();
-        payload::line(&mut line, payload, stream, choice, None);
-        line.push(b'\n');
+        if !self.is_stdout {
+            payload::line(&mut line, payload, stream, choice, None);
+            line.push(b'\n');
+        }
         self.file
             .write_all(&line)
             .and_then(|()| self.file.sync_data())
             .with_context(|| format!("{}: the journal cannot be written, free some space", self.name))
-    }
-
-    /// Waits until what was written to standard output, which is this file, is on disk.
-    ///
-    /// # Errors
-    /// As [`Journal::write`].
-    pub fn sync(&mut self) -> anyhow::Result<()> {
-        self.file.sync_data().with_context(|| format!("{}: the journal cannot be synced", self.name))
     }
 }

@@ -1,31 +1,26 @@
-//! Standard output, written by one hand: lines of many calls never mix.
+//! Standard output, written by a thread while commands run.
 
-use event::{Payload, payload};
 use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
 use tokio::sync::mpsc::Receiver;
 
-/// The output. While it is written the commands go on: a reader that is slow holds up no clock and no pipe of theirs.
+/// The output. While it is written the commands go on: a slow reader stops neither their clocks nor their pipes.
 ///
-/// A thread writes, started by hand: tokio's own panics where the system gives no more threads.
+/// The thread is started by hand, since tokio's own panics where the system gives no more threads.
 #[derive(Debug)]
 pub struct Writer {
-    output: Output,
+    /// What waits for [`Writer::flush`].
+    pub output: Output,
     work: Sender<Output>,
     done: Receiver<(Output, Result<(), Failure>)>,
-    no_time: bool,
-    waiting: usize,
 }
 
-/// What waits at most before it is written although more is at hand.
-const BLOCK: usize = 64 * 1024;
-
 impl Writer {
-    /// `no_time` leaves `t` out of what is written.
+    /// Starts the thread.
     ///
     /// # Errors
-    /// When the thread that writes cannot be started.
-    pub fn new(no_time: bool) -> Result<Self, Failure> {
+    /// [`Failure::Limit`].
+    pub fn new() -> Result<Self, Failure> {
         let (work, outputs) = std::sync::mpsc::channel::<Output>();
         let (written, done) = tokio::sync::mpsc::channel(1);
         stdio::thread(move || {
@@ -36,36 +31,7 @@ impl Writer {
                 }
             }
         })?;
-        Ok(Writer { output: Output::new(), work, done, no_time, waiting: 0 })
-    }
-
-    /// Passes a line on as it came.
-    pub fn pass(&mut self, line: &[u8]) {
-        let buffer = self.output.buffer();
-        buffer.extend_from_slice(line);
-        if line.last() != Some(&b'\n') {
-            buffer.push(b'\n'); // the last line of a file that lacks its line feed
-        }
-        self.waiting = buffer.len();
-    }
-
-    /// Writes an event.
-    pub fn event(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) {
-        let no_time = self.no_time;
-        let buffer = self.output.buffer();
-        payload::line(buffer, payload, stream, choice, t.filter(|_| !no_time));
-        buffer.push(b'\n');
-        self.waiting = buffer.len();
-    }
-
-    /// Whether anything waits.
-    pub fn waits(&self) -> bool {
-        self.waiting > 0
-    }
-
-    /// Whether so much waits that it should go out now.
-    pub fn is_full(&self) -> bool {
-        self.waiting >= BLOCK
+        Ok(Writer { output: Output::deferred(), work, done })
     }
 
     /// Writes out what waits.
@@ -73,12 +39,12 @@ impl Writer {
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
     pub async fn flush(&mut self) -> Result<(), Failure> {
-        if std::mem::take(&mut self.waiting) == 0 {
+        if self.output.is_empty() {
             return Ok(());
         }
-        let gone = || Failure::Write(std::io::Error::other("the thread that writes has ended"));
-        self.work.send(std::mem::take(&mut self.output)).map_err(|_| gone())?;
-        let (output, result) = self.done.recv().await.ok_or_else(gone)?;
+        let ended = || Failure::Write(std::io::Error::other("the thread that writes has ended"));
+        self.work.send(std::mem::take(&mut self.output)).map_err(|_| ended())?;
+        let (output, result) = self.done.recv().await.ok_or_else(ended)?;
         self.output = output;
         result
     }

@@ -1,68 +1,51 @@
-//! What may end the command from outside.
+//! SIGINT and SIGTERM: how many have come, and the latest.
 
-use anyhow::Context;
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
-use std::io::Read;
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use stdio::Failure;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
 
-/// How long the work gets to end by itself after the second signal: twice what it needs where it waits.
+/// How long the command gets to end by itself after the second signal: twice what it needs where it waits.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// SIGINT and SIGTERM, by their numbers.
+/// The signals that have come; each clone sees all that its original has not seen.
+#[derive(Clone, Debug)]
 pub struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
+    /// How many have come, and the latest.
+    received: watch::Receiver<(u32, i32)>,
+    seen: u32,
 }
 
 impl Signals {
-    /// Takes over both.
+    /// Takes over both signals. Some time after the second one the process ends, even in the middle of its work: the runtime sees a
+    /// signal only where it waits, and the validation of arguments computes for seconds at worst. Supervisors end what still runs.
     ///
     /// # Errors
-    /// When the system has no more file descriptors.
-    pub fn new() -> anyhow::Result<Self> {
-        let take = |kind| signal(kind).context("signals cannot be taken over");
-        Ok(Signals { interrupt: take(SignalKind::interrupt())?, terminate: take(SignalKind::terminate())? })
+    /// [`Failure::Limit`].
+    pub fn take() -> Result<Self, Failure> {
+        let (send, received) = watch::channel((0, 0));
+        stdio::each_signal(move |signal| {
+            send.send_modify(|(count, latest)| (*count, *latest) = (*count + 1, signal));
+            let end = move || {
+                std::thread::sleep(BUSY);
+                stdio::message("tool-exec", "ended in the middle of its work by the second signal");
+                std::process::exit(128 + signal);
+            };
+            if send.borrow().0 == 2 && stdio::thread(end).is_err() {
+                end();
+            }
+        })?;
+        Ok(Signals { received, seen: 0 })
     }
 
-    /// Waits for either.
+    /// Waits for the next signal and returns its number.
     pub async fn next(&mut self) -> i32 {
-        tokio::select! {
-            _ = self.interrupt.recv() => SIGINT,
-            _ = self.terminate.recv() => SIGTERM,
+        let seen = self.seen;
+        match self.received.wait_for(|(count, _)| *count > seen).await.map(|received| received.1) {
+            Ok(signal) => {
+                self.seen += 1;
+                signal
+            }
+            Err(_) => std::future::pending().await, // the thread never ends
         }
     }
-}
-
-/// Ends the process some time after the second signal, if it has not ended by itself. The runtime sees a signal only where it waits,
-/// and the validation of arguments computes for seconds at worst. What still runs ends with this process, see `supervise.rs`.
-///
-/// # Errors
-/// [`Failure::Limit`].
-pub fn end_when_busy() -> Result<(), Failure> {
-    let (mut wake, seen) = watched().map_err(|error| Failure::Limit { what: "signals cannot be taken over", error })?;
-    stdio::thread(move || {
-        // A byte for each signal.
-        if wake.read_exact(&mut [0; 2]).is_ok() {
-            std::thread::sleep(BUSY);
-            stdio::message("tool-exec", "ended in the middle of its work by the second signal");
-            let signal = i32::try_from(seen.load(Ordering::Relaxed)).unwrap_or(SIGTERM);
-            std::process::exit(128 + signal);
-        }
-    })
-}
-
-fn watched() -> std::io::Result<(UnixStream, Arc<AtomicUsize>)> {
-    let (wake, write) = UnixStream::pair()?;
-    let seen = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_usize(signal, Arc::clone(&seen), signal.unsigned_abs() as usize)?;
-        low_level::pipe::register(signal, write.try_clone()?)?;
-    }
-    Ok((wake, seen))
 }

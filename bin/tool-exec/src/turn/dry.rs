@@ -1,11 +1,9 @@
 //! What would run, without running it.
 
-use crate::failure;
-use crate::input::Piece;
-use crate::lines::{Line, Lines};
-use event::{Kind, Object};
-use stdio::{Outcome, Output, Status};
-use tokio::sync::mpsc;
+use super::failure;
+use event::payload::{self, Warning};
+use event::{Event, Object, Scanner};
+use stdio::{Copy, Emit, Filter, Stage, Status};
 use tool::{Answer, Call, Plan, Step};
 
 /// What is printed.
@@ -17,93 +15,111 @@ pub enum Show {
     Pending,
 }
 
-/// Prints what would become of the calls of the input, and gives whether there is anything of that kind.
+/// Prints what would become of the calls of the input. The answer is whether there is anything of that kind.
 ///
 /// # Errors
 /// When the input or the output fails.
-pub fn run(mut plan: Plan, mut lines: Lines, mut pieces: mpsc::Receiver<Piece>, show: Show) -> anyhow::Result<Status> {
-    let mut out = Output::new();
-    let mut outcome = Outcome::default();
-    let mut found = false;
-    loop {
-        let piece = pieces.blocking_recv().unwrap_or(Piece::End);
-        let mut at = 0;
-        while let Some(line) = lines.next(&piece, &mut at)? {
-            if let Line::Event(event, _) = line {
-                outcome.error |= event.kind() == Kind::Error;
-                plan.event(&event);
-                found |= steps(&mut plan, &mut out, show);
-            }
-        }
-        match piece {
-            Piece::End => break,
-            Piece::Failed(failure) => return Err(failure.into()),
-            _ => out.flush()?,
-        }
-    }
-    plan.finish();
-    found |= steps(&mut plan, &mut out, show);
-    out.flush()?;
-    let tally = plan.tally();
+pub fn run(plan: Plan, filter: Filter, show: Show) -> anyhow::Result<Status> {
+    let mut dry = DryRun { plan, show, found: false, line: Vec::new(), scanner: Scanner::default() };
+    let mut outcome = stdio::drive(&Filter { emit: Emit::Lines, ..filter }, &mut dry)?;
+    let tally = dry.plan.tally();
     if let Some(why) = failure::why(&tally, outcome.error) {
         stdio::message("tool-exec", &why);
     }
     outcome.error |= tally.is_failure();
-    Ok(outcome.status(if found { Status::Done } else { Status::No }))
+    Ok(outcome.status(if dry.found { Status::Done } else { Status::No }))
 }
 
-/// Writes down the plan's steps; gives whether one of them is what is asked for: would start something, or waits.
-fn steps(plan: &mut Plan, out: &mut Output, show: Show) -> bool {
-    let mut found = false;
-    loop {
-        let steps = plan.steps();
-        if steps.is_empty() {
-            return found;
-        }
-        for step in steps {
-            match step {
-                Step::Start { key, call, ready } => {
-                    found |= show == Show::All;
-                    line(out, &call, show, |o| {
-                        o.str("status", "would_run").str("class", ready.class.name());
-                        if let Ok(arguments) = &call.arguments {
-                            o.raw("arguments", arguments.text());
-                        }
-                        o.array("argv", |argv| {
-                            ready.argv.iter().for_each(|item| {
-                                argv.str(item);
+/// The calls of the input, none of which runs.
+struct DryRun {
+    plan: Plan,
+    show: Show,
+    /// Whether one of them is of the kind that is asked for: would start, or waits for a person.
+    found: bool,
+    line: Vec<u8>,
+    scanner: Scanner,
+}
+
+impl DryRun {
+    /// Writes the plan's steps down.
+    fn settle(&mut self, copy: &mut Copy<'_>) {
+        loop {
+            let steps = self.plan.steps();
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                match step {
+                    Step::Start { key, call, ready } => {
+                        self.found |= self.show == Show::All;
+                        self.write(&call, copy, |o| {
+                            o.str("status", "would_run").str("class", ready.class.name());
+                            if let Ok(arguments) = &call.arguments {
+                                o.raw("arguments", arguments.text());
+                            }
+                            o.array("argv", |argv| {
+                                ready.argv.iter().for_each(|item| {
+                                    argv.str(item);
+                                });
                             });
                         });
-                    });
-                    // Known again by this when its result comes.
-                    plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
+                        // The exit code marks it, so that its result is not written as that of a call which does not run.
+                        self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
+                    }
+                    Step::Result { call, answer }
+                        if answer.status == tool::Status::Pending && self.show == Show::Pending =>
+                    {
+                        self.found = true;
+                        copy.line(&call.id);
+                    }
+                    Step::Result { call, answer } if answer.exit_code.is_none() => {
+                        self.write(&call, copy, |o| {
+                            o.str("status", answer.status.name()).str("output", &answer.output);
+                        });
+                    }
+                    _ => {}
                 }
-                Step::Result { call, answer } if answer.status == tool::Status::Pending && show == Show::Pending => {
-                    found = true;
-                    out.buffer().extend_from_slice(format!("{}\n", call.id).as_bytes());
-                }
-                Step::Result { call, answer } if answer.exit_code.is_none() => {
-                    line(out, &call, show, |o| {
-                        o.str("status", answer.status.name()).str("output", &answer.output);
-                    });
-                }
-                _ => {}
             }
         }
     }
+
+    fn write(&mut self, call: &Call, copy: &mut Copy<'_>, fill: impl FnOnce(&mut Object<'_>)) {
+        if self.show != Show::All {
+            return;
+        }
+        self.line.clear();
+        let mut o = Object::open(&mut self.line);
+        o.str("type", "dry_run");
+        if let Some(stream) = &call.stream {
+            o.raw("stream", stream);
+        }
+        o.str("tool_name", &call.name).str("tool_id", &call.id);
+        fill(&mut o);
+        o.close();
+        copy.line(&String::from_utf8_lossy(&self.line));
+    }
 }
 
-fn line(out: &mut Output, call: &Call, show: Show, fill: impl FnOnce(&mut Object<'_>)) {
-    if show != Show::All {
-        return;
+impl Stage for DryRun {
+    fn event(&mut self, event: &Event<'_>, _: (usize, usize), copy: &mut Copy<'_>) -> bool {
+        self.plan.event(event);
+        self.settle(copy);
+        false
     }
-    let mut o = Object::open(out.buffer());
-    o.str("type", "dry_run");
-    if let Some(stream) = &call.stream {
-        o.raw("stream", stream);
+
+    fn blank(&mut self, _: (usize, usize), _: &mut Copy<'_>) {}
+
+    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
+        self.line.clear();
+        payload::line(&mut self.line, warning, None, 0, None);
+        if let Ok(event) = self.scanner.read(&String::from_utf8_lossy(&self.line)) {
+            self.plan.event(&event);
+        }
+        self.settle(copy);
     }
-    o.str("tool_name", &call.name).str("tool_id", &call.id);
-    fill(&mut o);
-    o.close();
-    out.buffer().push(b'\n');
+
+    fn finish(&mut self, copy: &mut Copy<'_>) {
+        self.plan.finish();
+        self.settle(copy);
+    }
 }

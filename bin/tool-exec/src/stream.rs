@@ -1,0 +1,8 @@
+//! The two ends of the pipe, and the signals, beside child processes; the rules of lines and flushing are those of `stdio`.
+
+pub mod ahead;
+mod output;
+mod signals;
+
+pub use output::Writer;
+pub use signals::Signals;

@@ -1,0 +1,9 @@
+//! A turn as it is read: its calls run, or what would run is shown.
+
+mod calls;
+pub mod dry;
+mod failure;
+mod session;
+
+pub use calls::Calls;
+pub use session::Session;

@@ -1,0 +1,286 @@
+//! The calls of the input: each line goes into the plan, and the plan's steps become events and running commands.
+
+use crate::command::{Handle, Report, Runner, program};
+use crate::store::{Cache, Journal};
+use event::payload::{self, Message, SessionStats, Warning};
+use event::{Event, Scanner};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use stdio::{Copy, Stage};
+use tokio::sync::mpsc;
+use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
+
+/// The calls of a run.
+pub struct Calls {
+    /// What to run when.
+    pub plan: Plan,
+    /// How to run it.
+    pub runner: Rc<Runner>,
+    /// Where results are kept.
+    pub cache: Option<Cache>,
+    /// Where intents and results are synced to.
+    pub journal: Option<Journal>,
+    /// `--no-time`.
+    pub no_time: bool,
+    /// `--progress`.
+    pub progress: bool,
+    active: HashMap<u64, ActiveCall>,
+    /// The calls whose `tool_use` waits to be written; see [`Calls::launch`].
+    announced: Vec<u64>,
+    reports: mpsc::Sender<Report>,
+    answered: u64,
+    cache_hits: u64,
+    start: Instant,
+    /// Whether what runs is ended without a grace.
+    at_once: Rc<Cell<bool>>,
+    warning: Vec<u8>,
+    scanner: Scanner,
+}
+
+/// A call that runs.
+struct ActiveCall {
+    call: Rc<Call>,
+    ready: Rc<Ready>,
+    handle: Rc<Handle>,
+    /// Under which its result is kept.
+    cache: Option<Hash>,
+    /// When it was announced.
+    timestamp: Option<u64>,
+}
+
+impl ActiveCall {
+    /// Has `write` write the event that announces the call.
+    fn announce<T>(&self, write: impl FnOnce(&ToolUse<'_>, Option<&str>, u32) -> T) -> T {
+        let Call { id, name, stream, choice, .. } = &*self.call;
+        let summary = self.call.summary();
+        let intent = ToolUse { tool_name: name, tool_id: id, input_summary: &summary, timestamp: self.timestamp };
+        write(&intent, stream.as_deref(), *choice)
+    }
+}
+
+/// However a run ends, nothing that it started goes on.
+impl Drop for Calls {
+    fn drop(&mut self) {
+        self.active.values().for_each(|active| active.handle.abandon(self.at_once.get()));
+    }
+}
+
+impl Calls {
+    /// Calls by `plan`, each as a command of `runner`. The calls that run send what becomes of them to the receiver.
+    pub fn new(plan: Plan, runner: Rc<Runner>, at_once: Rc<Cell<bool>>) -> (Self, mpsc::Receiver<Report>) {
+        let (reports, received) = mpsc::channel(64);
+        let calls = Calls {
+            plan,
+            runner,
+            cache: None,
+            journal: None,
+            no_time: false,
+            progress: false,
+            active: HashMap::new(),
+            announced: Vec::new(),
+            reports,
+            answered: 0,
+            cache_hits: 0,
+            start: Instant::now(),
+            at_once,
+            warning: Vec::new(),
+            scanner: Scanner::default(),
+        };
+        (calls, received)
+    }
+
+    /// Starts what the plan starts, and writes what it writes. `t` is the time of the line at hand, if there is one.
+    pub fn settle(&mut self, copy: &mut Copy<'_>, t: Option<&str>) {
+        loop {
+            let steps = self.plan.steps();
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                match step {
+                    Step::Start { key, call, ready } => self.begin(key, call, ready, copy, t),
+                    Step::Stop { key } => {
+                        if let Some(active) = self.active.get(&key) {
+                            active.handle.stop(self.at_once.get());
+                        }
+                    }
+                    Step::Result { call, answer } => {
+                        self.answered += u64::from(!answer.resumed);
+                        self.cache_hits += u64::from(answer.cached);
+                        let is_written = answer.duration.is_some() && self.journals_to_stdout();
+                        if !is_written {
+                            self.write_result(&call, &answer, copy);
+                        }
+                    }
+                    Step::Message { call, answer } => {
+                        let message = tool::message(&call.id, &call.name, &answer);
+                        copy.write(&Message { message: &message }, call.stream.as_deref(), call.choice, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Announces a call, or takes its result from the cache.
+    fn begin(&mut self, key: u64, call: Rc<Call>, ready: Rc<Ready>, copy: &mut Copy<'_>, t: Option<&str>) {
+        let cache = self.cache_key(&call, &ready);
+        if let (Some(name), Some(cache)) = (&cache, &self.cache)
+            && let Some(exec) = &ready.tool.exec
+            && let Some(answer) = exec.cache.and_then(|life| cache.get(name, life))
+        {
+            self.plan.done(key, Answer { return_directly: exec.return_directly, ..answer });
+            return;
+        }
+        let active = ActiveCall { call, ready, handle: Rc::default(), cache, timestamp: self.now() };
+        active.announce(|intent, stream, choice| copy.write(intent, stream, choice, t));
+        self.active.insert(key, active);
+        self.announced.push(key);
+    }
+
+    /// Whether calls wait for [`Calls::launch`].
+    pub fn has_announced(&self) -> bool {
+        !self.announced.is_empty()
+    }
+
+    /// Starts the calls that were announced. The output was written before: whoever reads it learns of a call before it runs.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    pub fn launch(&mut self) -> anyhow::Result<()> {
+        for key in std::mem::take(&mut self.announced) {
+            let Some(active) = self.active.get(&key) else { continue };
+            if let Some(journal) = &mut self.journal {
+                active.announce(|intent, stream, choice| journal.record(intent, stream, choice))?;
+            }
+            let (call, ready, handle) = (Rc::clone(&active.call), Rc::clone(&active.ready), Rc::clone(&active.handle));
+            let (runner, reports) = (Rc::clone(&self.runner), self.reports.clone());
+            let progress = self.progress.then(|| (key, reports.clone()));
+            tokio::task::spawn_local(async move {
+                let answer = runner.run(&call, &ready, &handle, progress).await;
+                let _ = reports.send(Report::Done(key, answer)).await; // the receiver is gone when the command has failed
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the journal is the file that standard output goes to. Then the result of a call is written when the call ends, and not
+    /// when its turn comes.
+    pub fn journals_to_stdout(&self) -> bool {
+        self.journal.as_ref().is_some_and(Journal::is_stdout)
+    }
+
+    /// Writes the `tool_result` of the call that runs under `key`.
+    pub fn write_ended(&self, key: u64, answer: &Answer, copy: &mut Copy<'_>) {
+        if let Some(active) = self.active.get(&key) {
+            self.write_result(&active.call, answer, copy);
+        }
+    }
+
+    /// The call that runs under `key` has ended.
+    ///
+    /// # Errors
+    /// When the journal fails.
+    pub fn ended(&mut self, key: u64, answer: Answer) -> anyhow::Result<()> {
+        let Some(active) = self.active.remove(&key) else { return Ok(()) };
+        let (call, timestamp) = (&active.call, self.now());
+        if let Some(journal) = &mut self.journal {
+            journal.record(&result(call, &answer, timestamp), call.stream.as_deref(), call.choice)?;
+        }
+        if let (Some(name), Some(cache)) = (&active.cache, &mut self.cache)
+            && let Err(e) = cache.put(name, &call.name, &answer)
+        {
+            stdio::message("tool-exec", &format!("the cache cannot be written: {e}, going on without"));
+            self.cache = None;
+        }
+        self.plan.done(key, answer);
+        Ok(())
+    }
+
+    /// Writes a piece of the output of the call that runs under `key`.
+    pub fn write_progress(&self, key: u64, text: &str, copy: &mut Copy<'_>) {
+        let Some(ActiveCall { call, .. }) = self.active.get(&key) else { return };
+        let piece = ToolProgress { tool_id: &call.id, tool_name: &call.name, text };
+        copy.write(&piece, call.stream.as_deref(), call.choice, None);
+    }
+
+    /// Writes the counts of the run, if any call was answered.
+    pub fn write_stats(&self, copy: &mut Copy<'_>) {
+        if self.answered > 0 {
+            let micros = || u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let stats = SessionStats {
+                calls: Some(self.answered),
+                cache_hits: Some(self.cache_hits),
+                duration: (!self.no_time).then(micros),
+                ..SessionStats::default()
+            };
+            copy.write(&stats, None, 0, None);
+        }
+    }
+
+    /// Reports which calls a first interrupt waits for, and how to stop them now.
+    pub fn report_waiting(&self) {
+        let mut names: Vec<&str> = self.active.values().map(|active| active.call.name.as_ref()).collect();
+        if names.is_empty() {
+            return;
+        }
+        names.sort_unstable();
+        let names = names.join(", ");
+        let text = format!("waiting for running calls to end ({names}), press Ctrl-C again to stop them now");
+        stdio::message("tool-exec", &text);
+    }
+
+    fn write_result(&self, call: &Call, answer: &Answer, copy: &mut Copy<'_>) {
+        copy.write(&result(call, answer, self.now()), call.stream.as_deref(), call.choice, None);
+    }
+
+    /// Milliseconds since 1970.
+    fn now(&self) -> Option<u64> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(now.as_millis()).ok().filter(|_| !self.no_time)
+    }
+
+    /// The key under which the result of a call is kept, if it is kept.
+    fn cache_key(&self, call: &Call, ready: &Ready) -> Option<Hash> {
+        self.cache.as_ref()?;
+        let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
+        exec.cache?;
+        let env: Vec<_> = program::named(&exec.env)
+            .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into_owned()))
+            .collect();
+        Some(tool::cache_key(&ready.tool.hash, arguments, &env, &self.runner.cwd(exec).to_string_lossy()))
+    }
+}
+
+fn result<'a>(call: &'a Call, answer: &'a Answer, timestamp: Option<u64>) -> ToolResult<'a> {
+    ToolResult { tool_id: &call.id, tool_name: &call.name, answer, timestamp }
+}
+
+impl Stage for Calls {
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
+        copy.pass(at.0, at.1);
+        self.plan.event(event);
+        self.settle(copy, event.t().map(|t| t.text()));
+        false
+    }
+
+    fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>) {
+        copy.pass(at.0, at.1);
+    }
+
+    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
+        copy.write(warning, None, 0, None);
+        self.warning.clear();
+        payload::line(&mut self.warning, warning, None, 0, None);
+        if let Ok(event) = self.scanner.read(&String::from_utf8_lossy(&self.warning)) {
+            self.plan.event(&event);
+        }
+        self.settle(copy, None);
+    }
+
+    fn finish(&mut self, copy: &mut Copy<'_>) {
+        self.plan.finish();
+        self.settle(copy, None);
+    }
+}
