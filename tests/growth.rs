@@ -258,12 +258,11 @@ fn events_with_a_new_number_each() {
                 || format!("tc-detect --checker {checker}, {one}"),
                 &mut wrong,
                 |n| {
-                    let build =
-                        Rc::new(move || detect::build(checker, &Calls::default()).expect("a checker of the table"));
+                    let factory = detect::factory(checker, &Calls::default()).expect("a checker of the table");
                     let events = numbered(one, r#"{"type":"x"}"#, n);
                     let mut scanner = Scanner::default();
                     let first = scanner.read(&events.first[0]).expect("an event");
-                    run(&mut Detect::new(checker.into(), build, Tally::default(), &first), &events)
+                    run(&mut Detect::new(checker.into(), factory, Tally::default(), &first), &events)
                 },
             );
         }

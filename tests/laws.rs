@@ -40,10 +40,10 @@ fn accumulate(lines: &[String]) -> Vec<String> {
 }
 
 fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
-    let build = Rc::new(move || detect::build(checker, &Calls::default()).expect("a checker of the table"));
+    let factory = detect::factory(checker, &Calls::default()).expect("a checker of the table");
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
-    Collect::run(&mut Detect::new(checker.into(), build, Tally::default(), &first), lines)
+    Collect::run(&mut Detect::new(checker.into(), factory, Tally::default(), &first), lines)
 }
 
 /// Runs `look` on each event.

@@ -1,5 +1,6 @@
 //! What was typed.
 
+use crate::checkers;
 use clap::Parser;
 use detect::Calls;
 use event::Glob;
@@ -15,10 +16,7 @@ use stdio::Emit;
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// Who decides: full (a call anywhere is a yes, only the end is a no), first-chunk (the first event with text or a call
-    /// decides), lookahead:N (no after N characters of text; white space before it is none), tag (full, and a call that is written as text counts, in any dialect),
-    /// cmd:COMMAND (any command that reads events and exits 0 or 1)
-    #[arg(short, long, value_name = "NAME", default_value = "full")]
+    #[arg(short, long, value_name = "NAME", default_value = "full", help = checkers::help())]
     pub checker: String,
     /// Write nothing, and stop reading as soon as the answer is known
     #[arg(short, long, conflicts_with_all = ["then", "or_else", "decide_fd"])]

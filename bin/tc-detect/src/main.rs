@@ -2,6 +2,7 @@
 
 mod args;
 mod branch;
+mod checkers;
 mod command;
 mod divert;
 mod recorded;
@@ -9,8 +10,7 @@ mod text;
 
 use args::Args;
 use branch::Branch;
-use command::Command;
-use detect::{Answer, Checker, Detect, Tally};
+use detect::{Answer, Detect, Tally};
 use divert::Divert;
 use event::{Event, Machine};
 use recorded::recorded;
@@ -18,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use stdio::{Demux, Failure, Outcome, Status};
-use text::Texts;
 
 fn main() -> ExitCode {
     ::args::run(detect_calls)
@@ -27,14 +26,14 @@ fn main() -> ExitCode {
 /// Asks the checker about every stream, writes its decisions where they are wanted, and answers with the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let tally = Tally::default();
-    let build = checker(&args)?;
+    let checkers = checkers::find(&args.checker, &args.calls())?;
     if !leave_out_recordings(&mut args, &tally) {
         return Ok(Status::Undecided);
     }
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
         let (tally, others) = (tally.clone(), args.others());
-        move |first: &Event<'_>| Detect::new(Rc::clone(&name), build(first), tally.clone(), first).followed(others)
+        move |first: &Event<'_>| Detect::new(Rc::clone(&name), checkers(first), tally.clone(), first).followed(others)
     };
     let (filter, no_time) = (args.filter(), args.common.no_time);
     let mut failed = None;
@@ -97,36 +96,4 @@ fn leave_out_recordings(args: &mut Args, tally: &Tally) -> bool {
         false
     });
     !args.files.is_empty()
-}
-
-/// Builds the checker of a choice.
-type Build = Rc<dyn Fn() -> Box<dyn Checker>>;
-/// Gives the builder for a stream, from its first event.
-type Builds = Box<dyn Fn(&Event<'_>) -> Build>;
-
-/// What builds the checkers of a stream, from its first event: one of the table, or one that needs more than events.
-fn checker(args: &Args) -> anyhow::Result<Builds> {
-    let calls = args.calls();
-    if let Some(command) = args.checker.strip_prefix("cmd:") {
-        if command.trim().is_empty() {
-            anyhow::bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");
-        }
-        let command = command.to_owned();
-        let build: Build = Rc::new(move || Box::new(Command::start(&command)));
-        return Ok(Box::new(move |_| Rc::clone(&build)));
-    }
-    let texts = (args.checker == "tag").then(Texts::new);
-    let name = if texts.is_some() { "full".to_owned() } else { args.checker.clone() };
-    detect::build(&name, &calls)?; // A name that is unknown is told before anything is read.
-    let build: Build = Rc::new(move || match detect::build(&name, &calls) {
-        Ok(checker) => checker,
-        Err(_) => Box::new(Command::start("exit 2")),
-    });
-    Ok(match texts {
-        None => Box::new(move |_| Rc::clone(&build)),
-        Some(texts) => Box::new(move |first| {
-            let (texts, full, first) = (texts.clone(), Rc::clone(&build), first.raw().to_owned());
-            Rc::new(move || Box::new(texts.checker(&first, full())))
-        }),
-    })
 }

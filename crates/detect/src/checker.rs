@@ -2,6 +2,7 @@
 
 use event::payload::FinishReason;
 use event::{Event, Glob, Kind};
+use std::rc::Rc;
 
 /// The answer of a checker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,20 @@ pub trait Checker {
     fn overturned(&self) -> Option<bool> {
         None
     }
+}
+
+/// Makes a checker for each choice of a stream.
+pub type Factory = Rc<dyn Fn() -> Box<dyn Checker>>;
+
+/// A row of the table of checkers.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckerRow {
+    /// The name that `--checker` takes; behind a colon stands what the user puts there.
+    pub name: &'static str,
+    /// How it decides, for `--help`.
+    pub help: &'static str,
+    /// What makes it, from what stands behind the colon; `None` where that cannot be used.
+    pub factory: fn(Calls, &str) -> Option<Factory>,
 }
 
 /// What counts as a call: any, or only one whose tool's name matches a pattern.

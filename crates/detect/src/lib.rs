@@ -1,6 +1,6 @@
 //! Checkers: does this stream call a tool?
 //!
-//! What it is: the [`Checker`] trait, one file for each checker, their one table ([`build`], [`NAMES`]), and [`Detect`], the machine
+//! What it is: the [`Checker`] trait, one file for each checker, their one table ([`CHECKERS`]), and [`Detect`], the machine
 //! of `tc-detect` that asks a checker for each choice of a stream. What it is not: it starts nothing; the checkers `cmd:` and
 //! `tag` are adapters in `bin/tc-detect` behind the same trait.
 //!
@@ -8,12 +8,9 @@
 //! could change it.
 
 mod checker;
-mod first_chunk;
-mod full;
-mod lookahead;
+mod checkers;
 mod machine;
-mod table;
 
-pub use checker::{Calls, Checker, End, Verdict};
+pub use checker::{Calls, Checker, CheckerRow, End, Factory, Verdict};
+pub use checkers::{CHECKERS, factory};
 pub use machine::{Answer, Detect, Tally};
-pub use table::{NAMES, UnknownChecker, build};

@@ -1,6 +1,6 @@
 //! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can be.
 
-use crate::checker::{Checker, End, Verdict};
+use crate::checker::{Checker, End, Factory, Verdict};
 use event::payload::{Decision, FinishReason};
 use event::{Choices, Event, Field, Kind, Machine, Sink};
 use std::cell::Cell;
@@ -81,7 +81,7 @@ struct Choice {
 /// Decides about one stream.
 pub struct Detect {
     name: Rc<str>,
-    build: Rc<dyn Fn() -> Box<dyn Checker>>,
+    factory: Factory,
     tally: Tally,
     choices: Choices<Choice>,
     events: u64,
@@ -96,9 +96,9 @@ impl std::fmt::Debug for Detect {
 }
 
 impl Detect {
-    /// A machine for the stream that `first` begins. `build` makes the checker of each choice, `name` is how it was asked for.
-    pub fn new(name: Rc<str>, build: Rc<dyn Fn() -> Box<dyn Checker>>, tally: Tally, first: &Event<'_>) -> Self {
-        Detect { name, build, tally, choices: Choices::default(), events: 0, others: first.stream().is_some() }
+    /// A machine for the stream that `first` begins. `factory` makes the checker of each choice, `name` is what the user calls it.
+    pub fn new(name: Rc<str>, factory: Factory, tally: Tally, first: &Event<'_>) -> Self {
+        Detect { name, factory, tally, choices: Choices::default(), events: 0, others: first.stream().is_some() }
     }
 
     /// With `others`, streams without a name follow each other in the input: a no to this one is not yet the answer.
@@ -114,10 +114,10 @@ impl Detect {
     }
 
     fn choice(&mut self, number: u32) -> usize {
-        let build = &self.build;
+        let factory = &self.factory;
         self.choices.place(number, || Choice {
             number,
-            checker: build(),
+            checker: factory(),
             bytes: 0,
             decided: None,
             failed: false,
@@ -302,11 +302,10 @@ mod tests {
 
     fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, Answer) {
         let tally = Tally::default();
-        let build: Rc<dyn Fn() -> Box<dyn Checker>> =
-            Rc::new(move || crate::build(checker, &crate::Calls::default()).expect("a checker of the table"));
+        let factory = crate::factory(checker, &crate::Calls::default()).expect("a checker of the table");
         let mut scanner = event::Scanner::default();
         let first = scanner.read(lines[0]).expect("an event");
-        let mut machine = Detect::new(checker.into(), build, tally.clone(), &first);
+        let mut machine = Detect::new(checker.into(), factory, tally.clone(), &first);
         let out = Collect::run(&mut machine, lines);
         (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), tally.answer())
     }

@@ -1,11 +1,18 @@
 //! `first-chunk`: the first event with text or a call decides. What most frameworks do, and wrong whenever text comes first.
 //! White space is text here, as most frameworks have it; only an empty event is skipped.
 
-use crate::checker::{Calls, Checker, End, Meaning, Verdict, none};
+use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
 use event::Event;
+use std::rc::Rc;
 
-pub(crate) struct FirstChunk {
-    pub calls: Calls,
+pub(crate) const ROW: CheckerRow = CheckerRow {
+    name: "first-chunk",
+    help: "the first event with text or a call decides",
+    factory: |calls, _| Some(Rc::new(move || Box::new(FirstChunk { calls: calls.clone() }))),
+};
+
+struct FirstChunk {
+    calls: Calls,
 }
 
 impl Checker for FirstChunk {

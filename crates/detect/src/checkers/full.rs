@@ -1,10 +1,17 @@
 //! `full`: a call anywhere is a yes at once, and only the end is a no.
 
-use crate::checker::{Calls, Checker, End, Meaning, Verdict, none};
+use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
 use event::{Event, Kind};
+use std::rc::Rc;
 
-pub(crate) struct Full {
-    pub calls: Calls,
+pub(crate) const ROW: CheckerRow = CheckerRow {
+    name: "full",
+    help: "a call anywhere is a yes, only the end is a no",
+    factory: |calls, _| Some(Rc::new(move || Box::new(Full { calls: calls.clone() }))),
+};
+
+struct Full {
+    calls: Calls,
 }
 
 impl Checker for Full {

@@ -3,16 +3,27 @@
 //! Characters are counted, and not events: providers cut the same text into 1 or 1,000 deltas. White space alone is no text, since
 //! models write it before their calls too: they are counted from the first that is none, and at the end only once text follows.
 
-use crate::checker::{Calls, Checker, End, Meaning, Verdict, none};
+use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
 use event::Event;
+use std::rc::Rc;
 
-pub(crate) struct Lookahead {
-    pub calls: Calls,
-    /// How many characters (Unicode scalar values) of text are waited for.
-    pub limit: u64,
-    pub seen: u64,
+pub(crate) const ROW: CheckerRow = CheckerRow {
+    name: "lookahead:N",
+    help: "no after N characters of text; white space before it does not count",
+    factory: |calls, limit| {
+        let limit = limit.parse().ok()?;
+        Some(Rc::new(move || Box::new(Lookahead { calls: calls.clone(), limit, seen: 0, white: 0 })))
+    },
+};
+
+struct Lookahead {
+    calls: Calls,
+    /// How many characters (Unicode scalar values) of text decide.
+    limit: u64,
+    /// How many have come.
+    seen: u64,
     /// White space since then, which counts once text follows it.
-    pub white: u64,
+    white: u64,
 }
 
 impl Lookahead {
