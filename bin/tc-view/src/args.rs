@@ -1,9 +1,11 @@
 //! What was typed, and what it means where it was typed.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
+use event::View;
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use view::Terminal;
+use view::{FORMS, FormRow, Surface};
 
 /// Events for people: text as it streams, a card for each call, or the final answer as JSON.
 ///
@@ -15,8 +17,8 @@ pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
     /// The form; `term` on a terminal, else `text`
-    #[arg(short, long, value_enum, value_name = "FORM")]
-    format: Option<Format>,
+    #[arg(short, long, value_name = "FORM", value_parser = form())]
+    format: Option<FormRow>,
     /// Whether to use colours, bold and dim; `always` colours plain text too
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     color: Colour,
@@ -36,14 +38,10 @@ Examples:
 
 Without --color, the first of these that is set decides: NO_COLOR (none), CLICOLOR_FORCE (always), CLICOLOR (0: none).";
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Format {
-    /// Text as it streams, drawn as Markdown, and cards that change in place; without a terminal the same as text
-    Term,
-    /// Plain text, with a line where a call starts and a line where it ends
-    Text,
-    /// The final answer as one JSON object on a line: text, calls with their results, finish reason, tokens
-    Json,
+/// Reads the name of a form.
+fn form() -> impl TypedValueParser<Value = FormRow> {
+    let names = FORMS.map(|form| PossibleValue::new(form.name).help(form.help));
+    PossibleValuesParser::new(names).map(|name| FORMS.into_iter().find(|form| form.name == name).unwrap_or(FORMS[0]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -75,29 +73,19 @@ impl Colour {
     }
 }
 
-/// What is made of the events.
-pub enum Form {
-    /// Text and cards on this terminal.
-    Terminal(Terminal),
-    /// Plain text.
-    Text { colour: bool },
-    /// The final answer; on a terminal with escapes.
-    Json { terminal: bool },
-}
-
 impl Args {
-    /// The form that was asked for, or that fits where standard output goes.
-    pub fn form(&self) -> Form {
-        let terminal = match self.format {
-            Some(Format::Json) => return Form::Json { terminal: std::io::stdout().is_terminal() },
-            Some(Format::Text) => None,
-            Some(Format::Term) | None => stdio::terminal(),
+    /// The view that was asked for, or that fits where standard output goes.
+    pub fn view(&self) -> Box<dyn View> {
+        let surface = Surface {
+            size: stdio::terminal,
+            is_terminal: std::io::stdout().is_terminal(),
+            colour: match self.color.or_environment(|name| std::env::var(name).ok()) {
+                Colour::Auto => None,
+                colour => Some(colour == Colour::Always),
+            },
+            no_time: self.common.no_time,
         };
-        let colour = self.color.or_environment(|name| std::env::var(name).ok());
-        match terminal {
-            Some((columns, rows)) => Form::Terminal(Terminal { columns, rows, colour: colour != Colour::Never }),
-            None => Form::Text { colour: colour == Colour::Always },
-        }
+        (self.format.unwrap_or(FORMS[0]).view)(&surface)
     }
 }
 

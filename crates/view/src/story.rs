@@ -1,92 +1,17 @@
 //! What happens in a conversation, told on a page: the same for a terminal and for plain text.
 
-use crate::calls::{self, Call, Calls, State};
-use crate::who::Who;
-use anstyle::{AnsiColor, Style};
+pub(crate) mod call;
+pub(crate) mod calls;
+pub(crate) mod card;
+pub(crate) mod page;
+pub(crate) mod who;
+
+use crate::value::{content, plain};
+use call::{CallCard, CallState};
+use calls::Calls;
 use event::{Event, Kind, Raw, View};
-
-/// Whose words a text is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Voice {
-    User,
-    Thinking,
-    Answer,
-    /// The model's words that it will not answer.
-    Refusal,
-    /// A tool's output that is the answer.
-    Output,
-}
-
-impl Voice {
-    pub fn style(self) -> Style {
-        match self {
-            Voice::User => Style::new().bold(),
-            Voice::Thinking => Style::new().dimmed(),
-            Voice::Answer | Voice::Refusal | Voice::Output => Style::new(),
-        }
-    }
-
-    /// What stands before it, where a style alone does not say whose words it is, and in which style.
-    pub fn mark(self) -> Option<(&'static str, Style)> {
-        match self {
-            Voice::Thinking => Some(("thinking: ", self.style())),
-            Voice::Refusal => Some(("refusal: ", AnsiColor::Yellow.on_default())),
-            Voice::User | Voice::Answer | Voice::Output => None,
-        }
-    }
-}
-
-/// What a line of ours is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    /// Whose events follow.
-    Heading,
-    /// Figures that change from run to run.
-    Figures,
-    Quiet,
-    Warning,
-    Error,
-}
-
-impl Tone {
-    pub fn style(self) -> Style {
-        match self {
-            Tone::Heading => Style::new().bold(),
-            Tone::Figures | Tone::Quiet => Style::new().dimmed(),
-            Tone::Warning => AnsiColor::Yellow.on_default(),
-            Tone::Error => AnsiColor::Red.on_default(),
-        }
-    }
-}
-
-/// What a story is told on. `out` takes what is to be shown now.
-pub(crate) trait Page {
-    /// Whether a result is told at once. Where it is not, it is told when the model's turn is over: then the same turn gives the
-    /// same page, however fast its tools were.
-    const LIVE: bool;
-    /// Whose events are on the page now.
-    fn now(&self) -> &Who;
-    /// What follows is of this stream and choice: a heading says so, where that is news.
-    fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
-    /// A piece of running text.
-    fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
-    /// A line of ours.
-    fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
-    /// The call at this position is new, or has changed.
-    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize);
-    /// What comes next does not belong to the text so far.
-    fn pause(&mut self);
-    /// No more text belongs to what was last on the page.
-    fn end_text(&mut self, out: &mut Vec<u8>);
-    /// The event has been told.
-    fn done(&mut self, out: &mut Vec<u8>, calls: &Calls);
-    /// Others may write on the same terminal from now on.
-    fn interrupt(&mut self, out: &mut Vec<u8>);
-    /// The first calls of the list, all settled and told of, leave it.
-    fn forget(&mut self, calls: usize);
-    /// The end.
-    fn finish(&mut self, out: &mut Vec<u8>);
-}
+use page::{Page, Tone, Voice};
+use who::Who;
 
 /// Tells events on a page.
 #[derive(Debug)]
@@ -154,19 +79,19 @@ impl<P: Page> Story<P> {
 
     fn message(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Some(message) = event.get("message") else { return };
-        let content = calls::content(message);
+        let text = content(message);
         match message.get_str("role").as_deref() {
             Some("user") => {
                 self.page.pause();
-                self.speak(event, out, Voice::User, &content);
+                self.speak(event, out, Voice::User, &text);
                 self.page.pause();
             }
             Some("assistant") if self.is_turn(event) => self.end_turn(event, out, false),
             Some("assistant") => {
-                let reasoning = calls::plain(message.get("reasoning"));
+                let reasoning = plain(message.get("reasoning"));
                 self.speak(event, out, Voice::Thinking, &reasoning);
-                self.speak(event, out, Voice::Answer, &content);
-                self.speak(event, out, Voice::Refusal, &calls::plain(message.get("refusal")));
+                self.speak(event, out, Voice::Answer, &text);
+                self.speak(event, out, Voice::Refusal, &plain(message.get("refusal")));
                 for n in self.calls.asked(event, message) {
                     self.page.call(out, &self.calls, n);
                 }
@@ -183,7 +108,7 @@ impl<P: Page> Story<P> {
     fn call(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Some(n) = self.calls.push(event) else { return };
         let call = &self.calls.list[n];
-        if event.kind() == Kind::Retract && matches!(call.state, State::Over(_)) {
+        if event.kind() == Kind::Retract && matches!(call.state, CallState::Over(_)) {
             // It had run before it was taken back: its card stands, and this is news.
             let reason = event.get_str("reason").unwrap_or_default();
             let text = format!("{} was taken back ({reason})", call.name);
@@ -216,7 +141,7 @@ impl<P: Page> Story<P> {
     }
 
     /// Nothing more will be heard of these calls.
-    fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&Call) -> bool) {
+    fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&CallCard) -> bool) {
         for n in 0..self.calls.list.len() {
             let call = &mut self.calls.list[n];
             if which(call) && !std::mem::replace(&mut call.closed, true) && !(P::LIVE && call.is_over()) {

@@ -1,24 +1,24 @@
 //! What a card says of a call.
 
-use crate::calls::{Call, State};
+use super::call::{CallCard, CallState};
 use anstyle::{AnsiColor, Style};
 
 /// The sign of a call that went well.
 pub(crate) const DONE: &str = "✓";
 
 /// The sign before a call's name, its colour, and what stands at the other end of the line.
-pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String) {
+pub(crate) fn status(call: &CallCard, no_time: bool) -> (&'static str, Style, String) {
     let style = |colour: AnsiColor| colour.on_default();
     let (sign, style, mut text) = match &call.state {
-        State::Running if call.lost && !call.cancelled => ("–", style(AnsiColor::Yellow), "no result".to_owned()),
-        State::Over(status) if status == "cancelled" => cancelled(call),
-        State::Over(_) => over(call),
+        CallState::Running if call.lost && !call.cancelled => ("–", style(AnsiColor::Yellow), "no result".to_owned()),
+        CallState::Over(status) if status == "cancelled" => cancelled(call),
+        CallState::Over(_) => over(call),
         _ if call.cancelled => cancelled(call),
-        State::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
-        State::Called => ("○", style(AnsiColor::Cyan), "called".to_owned()),
-        State::Refused(code) => ("✗", style(AnsiColor::Red), format!("refused: {code}")),
-        State::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
-        State::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
+        CallState::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
+        CallState::Called => ("○", style(AnsiColor::Cyan), "called".to_owned()),
+        CallState::Refused(code) => ("✗", style(AnsiColor::Red), format!("refused: {code}")),
+        CallState::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
+        CallState::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
     };
     if let Some(code) = call.exit_code.filter(|code| *code != 0) {
         add(&mut text, &format!("exit {code}"));
@@ -35,8 +35,8 @@ pub(crate) fn status(call: &Call, no_time: bool) -> (&'static str, Style, String
     (sign, style, text)
 }
 
-fn over(call: &Call) -> (&'static str, Style, String) {
-    let State::Over(status) = &call.state else { return (DONE, Style::new(), String::new()) };
+fn over(call: &CallCard) -> (&'static str, Style, String) {
+    let CallState::Over(status) = &call.state else { return (DONE, Style::new(), String::new()) };
     match status.as_str() {
         "success" | "answered" => (DONE, AnsiColor::Green.on_default(), String::new()),
         "pending" => ("?", AnsiColor::Yellow.on_default(), "waits for approval".to_owned()),
@@ -44,7 +44,7 @@ fn over(call: &Call) -> (&'static str, Style, String) {
     }
 }
 
-fn cancelled(call: &Call) -> (&'static str, Style, String) {
+fn cancelled(call: &CallCard) -> (&'static str, Style, String) {
     let text = if call.started { "cancelled" } else { "cancelled, not run" };
     ("–", AnsiColor::Yellow.on_default(), text.to_owned())
 }

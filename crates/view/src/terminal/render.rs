@@ -1,8 +1,8 @@
 //! Blocks of Markdown, drawn. Without colours inline marks stay as they were written: nothing else shows what they say.
 
-use crate::markdown::{Blocks, Fence, Item};
-use crate::pen::Pen;
-use crate::table::{Cell, Table};
+use super::markdown::{Blocks, Fence, Item};
+use super::pen::Pen;
+use super::table::{Cell, Table};
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;

@@ -1,101 +1,17 @@
 //! The calls of a conversation, as the events tell of them.
 
+use super::call::{BRIEF, CallCard, CallState};
+use super::who::Who;
 use crate::escape::one_line;
-use crate::who::Who;
+use crate::value::{content, plain};
 use event::payload::ToolCallDelta;
 use event::{Event, Kind, Raw};
 use std::collections::HashMap;
 
-/// How long the brief form of arguments may be, in columns: the widest card.
-const BRIEF: usize = 120;
-
-/// How far a call has come.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum State {
-    /// Its arguments are still coming.
-    Arriving,
-    /// The model has asked for it; nobody has begun it.
-    Called,
-    /// It must not run: the code of `tool_call.error`.
-    Refused(String),
-    Running,
-    /// It was taken back.
-    Withdrawn,
-    /// It has a result: the status of `tool_result`.
-    Over(String),
-}
-
-/// One call.
-#[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub who: Who,
-    /// The provider's label on its deltas, until the merged call comes; then the position of the call.
-    index: Option<i64>,
-    pub id: String,
-    pub name: String,
-    /// JSON, or what came in its place.
-    pub arguments: String,
-    /// The arguments on one short line: `city: Oslo, days: 3`.
-    pub brief: String,
-    pub state: State,
-    /// The whole output, once there is a result.
-    pub output: String,
-    /// A line for people: the tool's own summary, or what a running tool wrote last.
-    pub summary: String,
-    pub duration_ms: Option<f64>,
-    pub exit_code: Option<i64>,
-    pub cached: bool,
-    /// Whether its result is the answer, and yet to be told as such.
-    pub is_answer: bool,
-    /// Nothing more will be heard of it.
-    pub closed: bool,
-    /// Somebody began to run it.
-    pub started: bool,
-    /// The stream that asked for it was cancelled.
-    pub cancelled: bool,
-    /// The input ended while it ran.
-    pub lost: bool,
-    /// It was told of as a whole first. Where deltas are kept, the one that made it whole comes right behind.
-    whole_first: bool,
-    /// A `retract` of it was seen, by its id or by its index.
-    retracted: bool,
-    /// It was taken back because its stream failed.
-    stream_failed: bool,
-}
-
-impl Call {
-    /// Whether it will not change any more. A call that is taken back because its stream failed waits for the stream's end,
-    /// which gives the reason, and one that was running for its result.
-    pub fn is_settled(&self) -> bool {
-        let waits = self.state == State::Withdrawn && (self.started || self.stream_failed && !self.cancelled);
-        self.closed || self.is_over() && !waits || self.cancelled && !self.started
-    }
-
-    /// Whether it ended, one way or another.
-    pub fn is_over(&self) -> bool {
-        matches!(self.state, State::Over(_) | State::Withdrawn)
-    }
-
-    /// What to show of its result or progress.
-    pub fn told(&self) -> &str {
-        if self.summary.is_empty() { &self.output } else { &self.summary }
-    }
-
-    /// What a card shows of it: of a command that failed, the last line it wrote, rather on its standard error.
-    pub fn gist(&self) -> &str {
-        match &self.state {
-            State::Over(status) if matches!(status.as_str(), "error" | "timeout" | "cancelled") => {
-                last_words(&self.output).unwrap_or_else(|| self.told())
-            }
-            _ => self.told(),
-        }
-    }
-}
-
 /// The calls in the order of their first event.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
-    pub list: Vec<Call>,
+    pub list: Vec<CallCard>,
     /// Where the latest call of an id stands, whatever its stream.
     by_id: HashMap<String, usize>,
     /// How many calls have no id yet.
@@ -120,7 +36,7 @@ impl Calls {
         let first = self.list.len();
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
             let n = self.new_call(event, call.get_str("id").as_deref(), call.at(&["function", "name"]));
-            self.list[n].state = State::Called;
+            self.list[n].state = CallState::Called;
             self.list[n].set_arguments(plain(call.at(&["function", "arguments"])));
         }
         first..self.list.len()
@@ -128,18 +44,19 @@ impl Calls {
 
     /// The event's stream was cancelled, and with it every call that it had asked for and that has no result.
     pub fn cancel(&mut self, event: &Event<'_>) {
-        let open = |c: &&mut Call| c.who.shares_stream(event) && !c.closed && !matches!(c.state, State::Over(_));
+        let open =
+            |c: &&mut CallCard| c.who.shares_stream(event) && !c.closed && !matches!(c.state, CallState::Over(_));
         self.list.iter_mut().filter(open).for_each(|c| c.cancelled = true);
     }
 
     /// Whether a call is running.
     pub fn run_on(&self) -> bool {
-        self.list.iter().any(|c| c.started && matches!(c.state, State::Running | State::Withdrawn))
+        self.list.iter().any(|c| c.started && matches!(c.state, CallState::Running | CallState::Withdrawn))
     }
 
     /// The input has ended.
     pub fn end(&mut self) {
-        self.list.iter_mut().filter(|c| c.state == State::Running).for_each(|c| c.lost = true);
+        self.list.iter_mut().filter(|c| c.state == CallState::Running).for_each(|c| c.lost = true);
     }
 
     /// Lets go of the first calls of the list.
@@ -158,7 +75,7 @@ impl Calls {
         if self.list[n].is_over() {
             return None;
         }
-        self.list[n].state = State::Over("answered".to_owned());
+        self.list[n].state = CallState::Over("answered".to_owned());
         self.list[n].output = content(message);
         Some(n)
     }
@@ -168,7 +85,7 @@ impl Calls {
         let id = delta.tool_id.as_deref().filter(|id| !id.is_empty());
         let n = match id {
             Some(_) => self.open(event, id),
-            None => self.find(event, |c| !c.closed && c.state == State::Arriving && c.index == delta.index),
+            None => self.find(event, |c| !c.closed && c.state == CallState::Arriving && c.index == delta.index),
         };
         if n.is_none()
             && id.is_none()
@@ -179,7 +96,7 @@ impl Calls {
             return None;
         }
         let n = match n {
-            Some(n) if self.list[n].state == State::Arriving => n,
+            Some(n) if self.list[n].state == CallState::Arriving => n,
             Some(_) => return None, // the merged call is known already
             None if id.is_none() && delta.tool_name.is_none() => return None,
             None => self.new_call(event, id, None),
@@ -201,7 +118,7 @@ impl Calls {
         let id = event.get_str("tool_id").unwrap_or_default();
         let n = self.open(event, Some(&id));
         let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), event.get("tool_name")));
-        if self.list[n].state != State::Arriving {
+        if self.list[n].state != CallState::Arriving {
             return None;
         }
         self.list[n].set_arguments(plain(event.get("arguments")));
@@ -216,7 +133,7 @@ impl Calls {
         let n = n.or_else(|| {
             (self.without_id > 0).then_some(())?;
             self.list.iter().position(|c| {
-                !c.closed && c.here(event) && c.state == State::Arriving && c.id.is_empty() && c.name == name
+                !c.closed && c.here(event) && c.state == CallState::Arriving && c.id.is_empty() && c.name == name
             })
         });
         let whole_first = n.is_none();
@@ -227,13 +144,13 @@ impl Calls {
         call.name = name.into_owned();
         call.index = event.get("index").and_then(Raw::i64);
         call.set_arguments(plain(event.get("arguments").or_else(|| event.get("arguments_text"))));
-        if let State::Arriving | State::Called = call.state {
+        if let CallState::Arriving | CallState::Called = call.state {
             call.state = match event.get("error") {
                 Some(error) => {
                     call.summary = plain(error.get("message"));
-                    State::Refused(plain(error.get("code")))
+                    CallState::Refused(plain(error.get("code")))
                 }
-                None => State::Called,
+                None => CallState::Called,
             };
         }
         n
@@ -247,7 +164,7 @@ impl Calls {
         let text = |key: &str| plain(event.get(key));
         match event.kind() {
             Kind::ToolUse => {
-                call.state = State::Running;
+                call.state = CallState::Running;
                 call.started = true;
                 if call.arguments.is_empty() {
                     call.set_arguments(text("input_summary"));
@@ -260,7 +177,7 @@ impl Calls {
                 }
             }
             _ => {
-                call.state = State::Over(text("status"));
+                call.state = CallState::Over(text("status"));
                 call.output = text("output");
                 call.summary = text("output_summary");
                 call.duration_ms = event.get("duration_ms").and_then(Raw::f64);
@@ -283,7 +200,7 @@ impl Calls {
             return None; // by its index and by its id
         }
         if !call.is_over() {
-            call.state = State::Withdrawn;
+            call.state = CallState::Withdrawn;
             call.stream_failed = event.get_str("reason").as_deref() == Some("stream_failed");
         }
         Some(n)
@@ -302,33 +219,12 @@ impl Calls {
     }
 
     /// The latest call of the event's stream and choice that `is` the one meant.
-    fn find(&self, event: &Event<'_>, is: impl Fn(&Call) -> bool) -> Option<usize> {
+    fn find(&self, event: &Event<'_>, is: impl Fn(&CallCard) -> bool) -> Option<usize> {
         self.list.iter().rposition(|c| c.here(event) && is(c))
     }
 
     fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: Option<Raw<'_>>) -> usize {
-        self.list.push(Call {
-            who: Who::of(event),
-            index: None,
-            id: String::new(),
-            name: plain(name),
-            arguments: String::new(),
-            brief: String::new(),
-            state: State::Arriving,
-            output: String::new(),
-            summary: String::new(),
-            duration_ms: None,
-            exit_code: None,
-            cached: false,
-            is_answer: false,
-            closed: false,
-            started: false,
-            cancelled: false,
-            lost: false,
-            whole_first: false,
-            retracted: false,
-            stream_failed: false,
-        });
+        self.list.push(CallCard::new(Who::of(event), plain(name)));
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
         self.list.len() - 1
@@ -342,61 +238,4 @@ impl Calls {
             self.by_id.insert(id.to_owned(), n);
         }
     }
-}
-
-impl Call {
-    fn set_arguments(&mut self, arguments: String) {
-        self.brief = brief(&arguments);
-        self.arguments = arguments;
-    }
-
-    fn here(&self, event: &Event<'_>) -> bool {
-        self.who.is(event)
-    }
-}
-
-/// The last line of the standard error in a failed command's `output` (what happened, then `stderr:` and `stdout:`, each with
-/// what was written there), else of its standard output.
-fn last_words(output: &str) -> Option<&str> {
-    let (_, written) = output.split_once("\nstderr:\n").or_else(|| output.split_once("\nstdout:\n"))?;
-    let stderr = written.split_once("\nstdout:\n").map_or(written, |(stderr, _)| stderr);
-    stderr.lines().rfind(|line| !line.trim().is_empty())
-}
-
-/// An object as `key: value, …`, anything else as it is; on one line.
-fn brief(arguments: &str) -> String {
-    let Ok(object) = Raw::parse(arguments) else { return one_line(arguments, BRIEF) };
-    if !object.is_object() {
-        return one_line(arguments, BRIEF);
-    }
-    let mut out = String::new();
-    for (key, value) in object.entries() {
-        if out.len() > 4 * BRIEF {
-            break;
-        }
-        let comma = if out.is_empty() { "" } else { ", " };
-        out.extend([comma, &key, ": ", &plain(Some(value))]);
-    }
-    one_line(&out, BRIEF)
-}
-
-/// A string as its text, any other value as its JSON, nothing as nothing.
-pub(crate) fn plain(value: Option<Raw<'_>>) -> String {
-    value.map(|v| v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned())).unwrap_or_default()
-}
-
-/// The text of a message: a string, or the text parts of a list (other parts by their type, in brackets).
-pub(crate) fn content(message: Raw<'_>) -> String {
-    let Some(content) = message.get("content") else { return String::new() };
-    if !content.is_array() {
-        return plain(Some(content));
-    }
-    let mut out = String::new();
-    for part in content.items() {
-        match part.get("text") {
-            Some(text) => out.push_str(&plain(Some(text))),
-            None => out.extend(["[", &plain(part.get("type")), "]"]),
-        }
-    }
-    out
 }

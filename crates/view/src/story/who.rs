@@ -25,7 +25,7 @@ impl Who {
     /// What the heading before its events says.
     pub fn heading(&self) -> String {
         let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
-        let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| crate::calls::plain(Some(s)));
+        let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| crate::value::plain(Some(s)));
         if self.choice == 0 { name } else { format!("{name}, choice {}", self.choice) }
     }
 }

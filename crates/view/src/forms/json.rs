@@ -1,7 +1,16 @@
-//! The final answer as one JSON object on a line.
+//! `json`: the final answer as one JSON object on a line.
 
-use crate::calls::{self, Call, Calls, State};
+use crate::story::call::{CallCard, CallState};
+use crate::story::calls::Calls;
+use crate::surface::FormRow;
+use crate::value::{content, plain};
 use event::{Event, Kind, Object, Raw, View, safe_json};
+
+pub(crate) const ROW: FormRow = FormRow {
+    name: "json",
+    help: "The final answer as one JSON object on a line: text, calls with their results, finish reason, tokens",
+    view: |surface| Box::new(Json { for_terminal: surface.is_terminal, ..Json::default() }),
+};
 
 /// The names under which the events count tokens.
 const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens", "cached_tokens"];
@@ -12,14 +21,8 @@ const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens",
 #[derive(Debug, Default)]
 pub struct Json {
     answers: Vec<Answer>,
+    /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
-}
-
-impl Json {
-    /// A view whose output a terminal may show: hidden characters (see [`event::is_hidden`]) are JSON escapes.
-    pub fn for_terminal() -> Self {
-        Json { for_terminal: true, ..Json::default() }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -66,11 +69,11 @@ impl Answer {
                 }
             }
             Kind::StreamEnd => self.finish_reason = event.get_str("finish_reason").map(|s| s.into_owned()),
-            Kind::Error => self.error = Some(["code", "message"].map(|key| calls::plain(event.get(key)))),
+            Kind::Error => self.error = Some(["code", "message"].map(|key| plain(event.get(key)))),
             _ => {
                 self.calls.push(event);
                 if event.get("return_directly").and_then(Raw::bool) == Some(true) {
-                    self.text = calls::plain(event.get("output"));
+                    self.text = plain(event.get("output"));
                 }
             }
         }
@@ -85,9 +88,9 @@ impl Answer {
             }
             Some("assistant") if !std::mem::take(&mut self.spoke) => {
                 self.new_turn();
-                self.text = calls::content(message);
-                self.refusal = calls::plain(message.get("refusal"));
-                self.reasoning = calls::plain(message.get("reasoning"));
+                self.text = content(message);
+                self.refusal = plain(message.get("refusal"));
+                self.reasoning = plain(message.get("reasoning"));
                 self.calls.asked(event, message);
             }
             Some("tool") => {
@@ -154,27 +157,27 @@ impl Answer {
     }
 }
 
-fn write_call(o: &mut Object<'_>, call: &Call) {
+fn write_call(o: &mut Object<'_>, call: &CallCard) {
     o.str("tool_id", &call.id).str("tool_name", &call.name);
     match Raw::parse(&call.arguments) {
         Ok(json) => o.minified("arguments", json.text()),
         Err(_) => o.str("arguments", &call.arguments),
     };
     match &call.state {
-        State::Over(status) => {
+        CallState::Over(status) => {
             o.str("status", status);
             if let Some(code) = call.exit_code {
                 o.int("exit_code", code);
             }
             o.str("output", &call.output);
         }
-        State::Withdrawn => {
+        CallState::Withdrawn => {
             o.str("status", "retracted");
         }
-        State::Refused(code) => {
+        CallState::Refused(code) => {
             o.str("error", code);
         }
-        State::Arriving | State::Called | State::Running => {}
+        CallState::Arriving | CallState::Called | CallState::Running => {}
     }
 }
 

@@ -4,14 +4,15 @@
 //! ended, and all below is cleared) whenever anything must be written, and then laid again. A card that will not change any
 //! more, with none that may before it, is written for good. The text of a model is drawn as Markdown, see [`Draft`].
 
-use crate::Terminal;
-use crate::calls::{Call, Calls, State};
-use crate::card;
-use crate::draft::Draft;
+use super::draft::Draft;
+use super::pen::{Pen, paint};
 use crate::escape::{columns, one_line};
-use crate::pen::{Pen, paint};
-use crate::story::{Page, Tone, Voice};
-use crate::who::Who;
+use crate::story::call::{CallCard, CallState};
+use crate::story::calls::Calls;
+use crate::story::card;
+use crate::story::page::{Page, Tone, Voice};
+use crate::story::who::Who;
+use crate::surface::Terminal;
 use anstyle::Style;
 use std::io::Write;
 
@@ -19,7 +20,7 @@ use std::io::Write;
 const WIDEST: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
+enum ScreenBlock {
     Text(Voice),
     Notes,
     Cards,
@@ -32,7 +33,7 @@ pub(crate) struct Screen {
     draft: Draft,
     no_time: bool,
     now: Who,
-    last: Option<Block>,
+    last: Option<ScreenBlock>,
     /// The voice of the latest text, unless what follows does not belong to it.
     voice: Option<Voice>,
     /// Rows between the text's end and the cursor while cards lie below it.
@@ -73,7 +74,7 @@ impl Screen {
         if let Some(rows) = self.laid.take() {
             self.pen.out.push(b'\n');
             self.pen.skip(rows + 1);
-            self.last = Some(Block::Cards);
+            self.last = Some(ScreenBlock::Cards);
         }
     }
 
@@ -85,13 +86,13 @@ impl Screen {
     }
 
     /// How many line feeds `block` needs before it.
-    fn gap(&self, block: Block) -> usize {
-        let want = if self.last == Some(block) { usize::from(!matches!(block, Block::Text(_))) } else { 2 };
+    fn gap(&self, block: ScreenBlock) -> usize {
+        let want = if self.last == Some(block) { usize::from(!matches!(block, ScreenBlock::Text(_))) } else { 2 };
         want.saturating_sub(self.pen.feeds)
     }
 
     /// Begins or goes on with `block`; gives whether it is new.
-    fn begin(&mut self, block: Block) -> bool {
+    fn begin(&mut self, block: ScreenBlock) -> bool {
         self.lift();
         let new = self.last != Some(block);
         if new {
@@ -105,14 +106,15 @@ impl Screen {
     }
 
     /// The card of a call, in rows without a line feed at the end, and how many they are.
-    fn card(&self, call: &Call) -> (Vec<u8>, usize) {
+    fn card(&self, call: &CallCard) -> (Vec<u8>, usize) {
         let (mut out, mut rows) = (Vec::new(), 1);
         let limit = self.pen.width.min(WIDEST);
         let room = limit.saturating_sub(4);
         let paint = |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
         let (sign, style, status) = card::status(call, self.no_time);
         let status_style = if sign == card::DONE { Style::new().dimmed() } else { style };
-        let not_run = if call.state == State::Withdrawn && !call.started && !call.cancelled { ", not run" } else { "" };
+        let not_run =
+            if call.state == CallState::Withdrawn && !call.started && !call.cancelled { ", not run" } else { "" };
         let status = status + not_run;
         let (name, status) = (one_line(&call.name, room), one_line(&status, room));
         // On a narrow terminal the status has a row of its own.
@@ -144,9 +146,9 @@ impl Screen {
     }
 
     /// Writes a card for good.
-    fn keep(&mut self, call: &Call) {
+    fn keep(&mut self, call: &CallCard) {
         self.turn_to(&call.who);
-        self.begin(Block::Cards);
+        self.begin(ScreenBlock::Cards);
         let (card, rows) = self.card(call);
         self.pen.out.extend_from_slice(&card);
         self.pen.out.push(b'\n');
@@ -154,8 +156,8 @@ impl Screen {
     }
 
     /// Lays the cards that may still change below the text, as many as fit on the screen.
-    fn lay(&mut self, calls: &[Call]) {
-        let gap = self.gap(Block::Cards);
+    fn lay(&mut self, calls: &[CallCard]) {
+        let gap = self.gap(ScreenBlock::Cards);
         // The row at hand stays on the screen.
         let (most, mut rows, mut cards) = (self.pen.rows - gap, 0, vec![b'\n'; gap]);
         let mut who = &self.now;
@@ -202,7 +204,7 @@ impl Screen {
     }
 
     fn say(&mut self, tone: Tone, text: &str) {
-        self.begin(Block::Notes);
+        self.begin(ScreenBlock::Notes);
         let text = match tone {
             Tone::Heading => format!("[{text}]"),
             Tone::Figures | Tone::Quiet => format!("· {text}"),
@@ -227,7 +229,7 @@ impl Page for Screen {
     }
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
-        let block = Block::Text(voice);
+        let block = ScreenBlock::Text(voice);
         // The empty lines that models like to begin with would only double the one between blocks.
         let text = if self.last == Some(block) { text } else { text.trim_start_matches('\n') };
         if text.is_empty() {
@@ -291,7 +293,7 @@ impl Page for Screen {
     fn interrupt(&mut self, out: &mut Vec<u8>) {
         // Whatever others write now moves the cursor, so nothing is drawn again, and cards are written once, when they are settled.
         self.leave();
-        if self.last != Some(Block::Cards) {
+        if self.last != Some(ScreenBlock::Cards) {
             self.pen.end_row();
         }
         self.pen.fix();

@@ -3,9 +3,9 @@
 //! A block is drawn again only while its beginning is on the screen. Before it would leave it, what is known of it is drawn, up
 //! to a word behind which it can be cut; where that cannot be, it stays as it came. Code between fences is drawn line by line.
 
-use crate::markdown::{Blocks, Fence, lead};
-use crate::pen::{Mark, Pen};
-use crate::render::{INDENT, Renderer, code_label, code_style};
+use super::markdown::{Blocks, Fence, lead};
+use super::pen::{Mark, Pen};
+use super::render::{INDENT, Renderer, code_label, code_style};
 use anstyle::Style;
 
 /// How much is parsed at once, in bytes. A block that is longer stays as it came.

@@ -1,28 +1,43 @@
-//! The page for files and pipes: plain text, and the same text for the same events.
+//! `text`: plain text for files and pipes, and the same text for the same events.
 
-use crate::calls::{Calls, State};
-use crate::card;
 use crate::escape::{one_line, safe};
-use crate::story::{Page, Tone, Voice};
-use crate::who::Who;
+use crate::story::Story;
+use crate::story::call::CallState;
+use crate::story::calls::Calls;
+use crate::story::card;
+use crate::story::page::{Page, Tone, Voice};
+use crate::story::who::Who;
+use crate::surface::FormRow;
 use anstyle::Style;
+use event::View;
+
+pub(crate) const ROW: FormRow = FormRow {
+    name: "text",
+    help: "Plain text, with a line where a call starts and a line where it ends",
+    view: |surface| Box::new(text(surface.colour == Some(true), surface.no_time)),
+};
+
+/// A view for files and pipes.
+pub fn text(colour: bool, no_time: bool) -> impl View {
+    Story::new(Plain::new(colour, no_time))
+}
 
 /// How much of the arguments and of the output stands on a call's line, in columns.
 const BRIEF: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
+enum TextBlock {
     Text(Voice),
     Lines,
 }
 
 /// Plain text.
 #[derive(Debug)]
-pub(crate) struct Plain {
+struct Plain {
     colour: bool,
     no_time: bool,
     now: Who,
-    last: Option<Block>,
+    last: Option<TextBlock>,
     /// Line feeds at the end of what was written; two before the first word, since nothing must be kept apart from it.
     feeds: usize,
     /// What was told of each call: nothing, its start, its end.
@@ -30,14 +45,14 @@ pub(crate) struct Plain {
 }
 
 impl Plain {
-    pub fn new(colour: bool, no_time: bool) -> Self {
+    fn new(colour: bool, no_time: bool) -> Self {
         Plain { colour, no_time, now: Who::default(), last: None, feeds: 2, told: Vec::new() }
     }
 
     /// Begins `block`, with a blank line before it where the page was at something else.
-    fn begin(&mut self, out: &mut Vec<u8>, block: Block) -> bool {
+    fn begin(&mut self, out: &mut Vec<u8>, block: TextBlock) -> bool {
         let new = self.last != Some(block);
-        let want = if new { 2 } else { usize::from(block == Block::Lines) };
+        let want = if new { 2 } else { usize::from(block == TextBlock::Lines) };
         out.resize(out.len() + want.saturating_sub(self.feeds), b'\n');
         self.last = Some(block);
         new
@@ -68,7 +83,7 @@ impl Plain {
     }
 
     fn line(&mut self, out: &mut Vec<u8>, style: Style, line: &str) {
-        self.begin(out, Block::Lines);
+        self.begin(out, TextBlock::Lines);
         self.paint(out, style, line);
         self.write(out, "\n");
     }
@@ -90,14 +105,14 @@ impl Page for Plain {
     }
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
-        let new = self.last != Some(Block::Text(voice));
+        let new = self.last != Some(TextBlock::Text(voice));
         // The empty lines that models like to begin with would only double the one between blocks.
         let text = if new { text.trim_start_matches('\n') } else { text };
         if text.is_empty() {
             return;
         }
         let text = safe(text);
-        if self.begin(out, Block::Text(voice)) {
+        if self.begin(out, TextBlock::Text(voice)) {
             let mark = if voice == Voice::User { Some(("> ", voice.style())) } else { voice.mark() };
             mark.into_iter().for_each(|(text, style)| self.paint(out, style, text));
         }
@@ -123,13 +138,13 @@ impl Page for Plain {
         let call = &calls.list[at];
         let name = one_line(&call.name, BRIEF);
         // Deltas that nobody has merged are told once no more will come.
-        if self.told[at] == 0 && (call.state != State::Arriving || call.closed) {
+        if self.told[at] == 0 && (call.state != CallState::Arriving || call.closed) {
             self.told[at] = 1;
             self.turn_to(out, &call.who);
             self.line(out, Style::new(), format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
         }
         // A refused call has its result from whoever runs calls; where nobody does, the refusal is its end.
-        let ended = call.closed && (matches!(call.state, State::Refused(_)) || call.cancelled || call.lost);
+        let ended = call.closed && (matches!(call.state, CallState::Refused(_)) || call.cancelled || call.lost);
         if self.told[at] == 1 && (call.is_over() || ended) {
             self.told[at] = 2;
             let (sign, style, mut status) = card::status(call, self.no_time);

@@ -1,7 +1,7 @@
 //! Tables: a grid where it fits, else a line for each cell.
 
+use super::pen::Pen;
 use crate::escape::{columns, safe};
-use crate::pen::Pen;
 use anstyle::Style;
 use pulldown_cmark::Alignment;
 

@@ -1,0 +1,13 @@
+//! The table of views. To add one: a file with the view and its row, its `mod` line and its line in the table.
+
+mod json;
+mod term;
+mod text;
+
+use crate::surface::FormRow;
+pub use json::Json;
+pub use term::Term;
+pub use text::text;
+
+/// The views; the first one is what a command shows unless it is told otherwise.
+pub const FORMS: [FormRow; 3] = [term::ROW, text::ROW, json::ROW];
