@@ -4,10 +4,12 @@ mod generate;
 
 pub use generate::Document;
 
+use anyhow::{Context as _, anyhow};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use event::unit::{self, UnitError};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stdio::{Failure, Status};
 
@@ -38,37 +40,29 @@ impl Common {
     }
 }
 
-/// Reads a number of bytes: `4096`, `64K`, `64M`, `1G` (powers of 1024).
+/// Reads a number of bytes above 0: `4096`, `64K`, `64M`, `1G` (powers of 1024).
 ///
 /// # Errors
 /// What is wrong with the text, for a usage message.
 pub fn bytes(text: &str) -> Result<usize, String> {
-    let (digits, unit) = match text.char_indices().last() {
-        Some((at, 'k' | 'K')) => (&text[..at], 1 << 10),
-        Some((at, 'm' | 'M')) => (&text[..at], 1 << 20),
-        Some((at, 'g' | 'G')) => (&text[..at], 1 << 30),
-        _ => (text, 1),
-    };
-    let n: usize = digits.parse().map_err(|_| "not a number of bytes, such as 65536 or 64M".to_owned())?;
-    n.checked_mul(unit).filter(|n| *n > 0).ok_or_else(|| "out of range".to_owned())
+    let size = unit::size(text).map_err(|e| e.to_string())?;
+    usize::try_from(size).ok().filter(|n| *n > 0).ok_or_else(|| UnitError::Range.to_string())
 }
 
-/// Reads a time: `500ms`, `2s`, `1.5s`, `5m`, `1h`, `7d`, or seconds without a unit.
+/// Reads the text file `path` and gives what `read` makes of it.
 ///
 /// # Errors
-/// What is wrong with the text, for a usage message.
-pub fn duration(text: &str) -> Result<std::time::Duration, String> {
-    let at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let unit = match &text[at..] {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err("not a time, such as 500ms, 30s or 5m".to_owned()),
-    };
-    let n: f64 = text[..at].parse().map_err(|_| "not a time, such as 500ms, 30s or 5m".to_owned())?;
-    std::time::Duration::try_from_secs_f64(n * unit).map_err(|_| "out of range".to_owned())
+/// One line that names the file: it cannot be opened, is not UTF-8, or what `read` returned.
+pub fn file<T, E>(path: &Path, read: impl FnOnce(&str) -> Result<T, E>) -> anyhow::Result<T>
+where
+    Result<T, E>: anyhow::Context<T, E>,
+{
+    let name = || path.display().to_string();
+    let bytes =
+        std::fs::read(path).map_err(|e| anyhow!("{e}, check the path and its permissions")).with_context(name)?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| anyhow!("not UTF-8, write the file as UTF-8")).with_context(name)?;
+    read(&text).with_context(name)
 }
 
 /// Runs a command: parses its arguments and ends with the status of `work`. A usage error is one line and status 2;
@@ -209,11 +203,9 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_times() {
+    fn sizes_are_above_0() {
         assert_eq!(bytes("64M"), Ok(64 << 20));
-        assert!(bytes("x").is_err() && bytes("0").is_err() && bytes("-1").is_err());
-        assert_eq!(duration("500ms"), Ok(std::time::Duration::from_millis(500)));
-        assert_eq!(duration("2"), Ok(std::time::Duration::from_secs(2)));
-        assert!(duration("2 weeks").is_err() && duration("").is_err());
+        assert_eq!(bytes("x").unwrap_err(), "not a number of bytes, such as 65536 or 64M");
+        assert!(bytes("0").is_err() && bytes("-1").is_err());
     }
 }

@@ -86,7 +86,7 @@ pub struct Request {
     /// The system prompt
     #[arg(short, long, value_name = "TEXT")]
     pub system: Option<String>,
-    /// The tools the model may call: an array in OpenAI's, Anthropic's or MCP's spelling
+    /// The tools the model may call: a list in the shape of OpenAI, Anthropic, MCP or Gemini
     #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// auto, none, required, or the name of the tool to call
@@ -137,7 +137,7 @@ pub struct Auto {
     #[arg(long, value_name = "DIR")]
     pub capability_cache: Option<PathBuf>,
     /// How long that is believed
-    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "7d")]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "7d")]
     pub capability_ttl: Duration,
 }
 
@@ -149,13 +149,13 @@ pub struct Connection {
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub retries: u32,
     /// Longest time for everything, retries included
-    #[arg(long, value_name = "TIME", value_parser = ::args::duration)]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time)]
     pub timeout: Option<Duration>,
     /// Longest time to connect
-    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "10s")]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s")]
     pub connect_timeout: Duration,
     /// Longest silence, before the answer and within it
-    #[arg(long, value_name = "TIME", value_parser = ::args::duration, default_value = "5m")]
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "5m")]
     pub idle_timeout: Duration,
     /// What to do when streaming is refused: ask for the whole answer at once, or fail
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Fallback::Sync)]

@@ -9,12 +9,13 @@ use crate::pour::{Poured, pour};
 use crate::source::{FileBody, Read, Recorded, Source};
 use crate::tools;
 use anyhow::{Context, Result, bail};
+use json::ToolList;
 use serde_json::Value;
 use std::path::Path;
 use std::time::Duration;
 use stdio::{Failure, Status};
 use upstream::tape::{Ending, Exchange, Tape, is_tape};
-use upstream::{Api, End, Stream, StreamOptions, openai_tools, recognise};
+use upstream::{Api, End, Stream, StreamOptions, recognise};
 
 /// How much of a body is looked at to tell its API.
 const LOOKED_AT: usize = 64 * 1024;
@@ -200,19 +201,8 @@ impl Replay {
 
 /// The tools of a recorded request in OpenAI's shape, as JSON on one line; `None` if it has none.
 fn asked(body: &Value) -> Option<String> {
-    let declared = |tool: &Value| tool.get("functionDeclarations").and_then(Value::as_array).cloned();
-    let mut tools: Vec<Value> = body
-        .get("tools")?
-        .as_array()?
-        .iter()
-        .flat_map(|tool| declared(tool).unwrap_or_else(|| vec![tool.clone()]))
-        .collect();
-    for tool in tools.iter_mut().filter_map(Value::as_object_mut) {
-        if let Some(schema) = tool.remove("parametersJsonSchema") {
-            tool.insert("parameters".to_owned(), schema); // Gemini's name for it
-        }
-    }
-    openai_tools(&Value::Array(tools)).ok()
+    let tools = ToolList::read(&body.get("tools")?.to_string()).ok()?;
+    Some(tools.openai(|_| true))
 }
 
 /// What came back in an exchange, with times since its request; a tape that stops without an end was cut there.

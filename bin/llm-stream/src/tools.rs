@@ -1,7 +1,7 @@
 //! The tools that were named on the command line, and how the model learns of them.
 
 use crate::args::{Args, Request, ToolsMode};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use tag::Dialect;
 
 /// The dialect of prompts that name none: any model that follows instructions can write it.
@@ -13,9 +13,7 @@ const DEFAULT: &str = "tool-name-tag";
 /// One line that names the file and what is wrong with it.
 pub fn tools(typed: &Request) -> Result<Option<String>> {
     let Some(path) = &typed.tools else { return Ok(None) };
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
-    let tools = tool::Tools::read(&text).with_context(|| path.display().to_string())?;
+    let tools = ::args::file(path, tool::Tools::read)?;
     Ok(Some(tools.list(|_| true)))
 }
 

@@ -8,10 +8,12 @@ use crate::route::Route;
 use crate::tools;
 use crate::verbose;
 use anyhow::{Result, anyhow, bail};
+use json::ToolList;
 use redact::{Redactor, is_secret_header};
 use reqwest::Url;
 use std::env;
 use std::io::IsTerminal;
+use std::sync::Arc;
 use stdio::Status;
 use tag::Dialect;
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
@@ -86,7 +88,7 @@ impl Turn {
                 .map(|url| with_version(url, api)),
             key: None,
             system: typed.system.clone(),
-            tools: tools.as_deref().map(serde_json::from_str).transpose()?,
+            tools: tools.as_deref().map(ToolList::read).transpose()?.map(Arc::new),
             tool_choice: typed.tool_choice.clone(),
             dialect: None,
             params: typed.params.clone(),

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
-use std::path::{Path, PathBuf};
+use json::ToolList;
+use std::path::PathBuf;
 use std::rc::Rc;
 use tag::{Look, Options};
 
@@ -71,7 +72,12 @@ impl Args {
         Ok(Options {
             look: if self.dialect == "auto" { None } else { Some(Rc::new(self.look()?)) },
             always: self.when == When::Always,
-            tools: self.tools.as_deref().map(read).transpose()?.map(Rc::new),
+            tools: self
+                .tools
+                .as_deref()
+                .map(|path| ::args::file(path, ToolList::read_and_compile))
+                .transpose()?
+                .map(Rc::new),
             prefill: self.prefill.clone(),
         })
     }
@@ -91,17 +97,4 @@ impl Args {
     pub fn filter(&self) -> stdio::Filter {
         self.common.filter("tag-parse", self.files.clone())
     }
-}
-
-/// Reads the tools file, and every schema in it: one that cannot be used is told now and not at the first call.
-fn read(path: &Path) -> anyhow::Result<json::Tools> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("--tools {}, check the path", path.display()))?;
-    let tools =
-        json::Tools::parse(&text).with_context(|| format!("--tools {}, write an array of tools", path.display()))?;
-    for name in tools.names() {
-        if let Some(Err(e)) = tools.schema(name) {
-            anyhow::bail!("--tools {}: the schema of {name} cannot be used: {e}", path.display());
-        }
-    }
-    Ok(tools)
 }

@@ -162,7 +162,10 @@ fn mistakes_are_one_line_and_status_2() {
         (&["--dialect", "hermes,nothing-like-it"], "unknown dialect 'nothing-like-it', see tag-parse --list-dialects"),
         (&["--dialect", ","], "--dialect: no name"),
         (&["--when", "never"], "invalid value 'never' for '--when <WHEN>'"),
-        (&["--tools", "no-such-file.json"], "--tools no-such-file.json, check the path: No such file"),
+        (
+            &["--tools", "no-such-file.json"],
+            "no-such-file.json: No such file or directory (os error 2), check the path",
+        ),
         (&["--tools", &no_array], "write an array of tools"),
         (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
         (&["--lint", "--when", "always"], "cannot be used with"),

@@ -1,8 +1,8 @@
 //! What was typed.
 
 use accumulate::{EmitOn, Options, Shape};
-use anyhow::Context;
 use clap::{Parser, ValueEnum};
+use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
 use stdio::Emit;
@@ -76,7 +76,12 @@ impl Args {
     /// When the tools file cannot be read.
     pub fn options(&self) -> anyhow::Result<Options> {
         Ok(Options {
-            tools: self.tools.as_deref().map(read).transpose()?.map(Rc::new),
+            tools: self
+                .tools
+                .as_deref()
+                .map(|path| ::args::file(path, ToolList::read_and_compile))
+                .transpose()?
+                .map(Rc::new),
             emit_on: match self.emit_on {
                 Level::Balanced => EmitOn::Balanced,
                 Level::Sealed => EmitOn::Sealed,
@@ -102,17 +107,4 @@ impl Args {
         }
         filter
     }
-}
-
-/// Reads the tools file, and every schema in it: one that cannot be used is told now and not at the first call.
-fn read(path: &std::path::Path) -> anyhow::Result<json::Tools> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("--tools {}, check the path", path.display()))?;
-    let tools =
-        json::Tools::parse(&text).with_context(|| format!("--tools {}, write an array of tools", path.display()))?;
-    for name in tools.names() {
-        if let Some(Err(e)) = tools.schema(name) {
-            anyhow::bail!("--tools {}: the schema of {name} cannot be used: {e}", path.display());
-        }
-    }
-    Ok(tools)
 }

@@ -135,7 +135,8 @@ fn sandbox(text: &str) -> Result<String, String> {
 }
 
 fn above_zero(text: &str) -> Result<Duration, String> {
-    args::duration(text).and_then(|time| if time.is_zero() { Err("must be above 0".to_owned()) } else { Ok(time) })
+    let time = event::unit::time(text).map_err(|e| e.to_string())?;
+    if time.is_zero() { Err("must be above 0".to_owned()) } else { Ok(time) }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

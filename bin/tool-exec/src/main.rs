@@ -69,12 +69,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
 
 /// The tools file, and what of it may run.
 fn judge(args: &Args) -> anyhow::Result<Judge> {
-    let name = args.tools.display();
-    let text =
-        std::fs::read(&args.tools).with_context(|| format!("{name}: the tools file cannot be read, check the path"))?;
-    let text =
-        String::from_utf8(text).ok().with_context(|| format!("{name}: not UTF-8, write the tools file as UTF-8"))?;
-    let tools = Tools::read(&text).with_context(|| name.to_string())?;
+    let tools = ::args::file(&args.tools, Tools::read)?;
     let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();
     let rules = Rules {
         allow: globs(&args.allow),
@@ -98,7 +93,7 @@ fn settings(args: &Args) -> Settings {
 
 fn list(judge: &Judge) -> anyhow::Result<Status> {
     let mut out = stdio::Output::new();
-    out.put(judge.tools.list(|tool| judge.rules.let_through(&tool.name)).as_bytes())?;
+    out.put(judge.tools.list(|name| judge.rules.let_through(name)).as_bytes())?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

@@ -63,7 +63,10 @@ fn a_dry_run_prints_command_lines_and_runs_nothing() {
 #[test]
 fn mistakes_are_one_line_with_the_remedy() {
     let dir = Dir::new();
-    refused(&bare(&["--tools", "/no/such/file"]), "/no/such/file: the tools file cannot be read, check the path");
+    refused(
+        &bare(&["--tools", "/no/such/file"]),
+        "/no/such/file: No such file or directory (os error 2), check the path",
+    );
     refused(&bare(&[]), "--tools <FILE>");
     for (text, want) in [
         ("[", "not JSON: EOF while parsing"),

@@ -104,7 +104,7 @@ impl Accumulate {
         self.seed = Seed::of_response(&self.response);
         self.model = event.get_str("model").unwrap_or_default().into_owned();
         if let (None, Some(tools)) = (&self.options.tools, event.get("tools")) {
-            match Tools::parse(tools.text()) {
+            match Tools::read(tools.text()) {
                 Ok(tools) => self.tools = Some(Rc::new(tools)),
                 Err(e) => {
                     let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");

@@ -14,6 +14,7 @@ mod machine;
 pub mod payload;
 mod raw;
 mod scan;
+pub mod unit;
 mod write;
 
 pub use choices::Choices;

@@ -1,37 +1,35 @@
-//! The tools a request named, and their schemas.
+//! The tools of a request: one reader for every shape of list, and what their schemas say of arguments.
 
-use crate::{Misfit, Schema, SchemaError, Typed};
+mod entry;
+mod error;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+pub use entry::{NO_PARAMETERS, ProviderTool, ToolEntry};
+pub use error::{ToolFault, ToolPlace, ToolsError};
+
+use crate::{Misfit, Schema, SchemaError, Typed, check};
 use event::Raw;
 use serde_json::Value;
+use shape::Shape;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// Tools by name. A schema is compiled when it is first needed.
+/// The tools of a list, in its order. A schema is compiled when it is first needed.
 #[derive(Debug, Default)]
-pub struct Tools {
-    tools: HashMap<String, Tool>,
-    names: Vec<String>,
+pub struct ToolList {
+    tools: Vec<Tool>,
+    provider: Vec<ProviderTool>,
+    /// The place in `tools` by name; `None` for a name of the provider's.
+    by_name: HashMap<String, Option<usize>>,
 }
 
 #[derive(Debug)]
 struct Tool {
-    parameters: Option<String>,
+    entry: ToolEntry,
     schema: OnceLock<Result<Schema, SchemaError>>,
     tree: OnceLock<Option<Value>>,
-}
-
-/// Why a list of tools cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ToolsError {
-    /// It is no JSON.
-    #[error("the tools are not JSON: {0}")]
-    Syntax(#[from] event::ScanError),
-    /// It is no array of tools, nor an object that holds one under `tools`.
-    #[error("the tools must be an array, or an object with an array \"tools\"")]
-    NoArray,
-    /// Two tools have one name, so that it cannot be known which schema is meant.
-    #[error("two tools are named {0:?}")]
-    Twice(String),
 }
 
 /// Why a call's arguments must not be used.
@@ -40,77 +38,98 @@ pub enum Unfit {
     /// They do not fit the schema.
     #[error("{0}")]
     Arguments(#[from] Misfit),
-    /// The schema itself cannot be used, so that nothing can be said of the arguments.
+    /// The schema cannot be used, so nothing is known of the arguments.
     #[error("{0}")]
     Schema(#[from] SchemaError),
 }
 
-impl Tools {
-    /// Reads a tools array, in the spellings of OpenAI Chat (`{"type":"function","function":{…}}`), OpenAI Responses
-    /// (`{"type":"function","name":…}`), Anthropic (`input_schema`), MCP (`inputSchema`, also as the result of `tools/list`)
-    /// and Gemini (`functionDeclarations`). Entries without a name, such as a provider's own tools, are left out.
+impl ToolList {
+    /// Reads a list: an array, an object with an array `tools` (a request or a tools file), or MCP's reply to `tools/list`. Each
+    /// entry may have the shape of OpenAI Chat, OpenAI Responses, Anthropic, MCP or Gemini. Other entries are the provider's own tools.
     ///
     /// # Errors
-    /// See [`ToolsError`]. A schema that cannot be used is no error here, but when it is needed.
-    pub fn parse(json: &str) -> Result<Tools, ToolsError> {
-        let root = Raw::parse(json)?;
-        let list =
-            if root.is_array() { Some(root) } else { root.get("tools").or_else(|| root.at(&["result", "tools"])) };
-        let list = list.filter(|l| l.is_array()).ok_or(ToolsError::NoArray)?;
-        let mut tools = Tools::default();
-        for item in list.items() {
-            let declarations = item.get("functionDeclarations").or_else(|| item.get("function_declarations"));
-            match declarations {
-                Some(declarations) => declarations.items().try_for_each(|d| tools.add(d))?,
-                None => tools.add(item.get("function").filter(|f| f.is_object()).unwrap_or(item))?,
+    /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::compile`].
+    pub fn read(text: &str) -> Result<ToolList, ToolsError> {
+        let mut tools = ToolList::default();
+        for entry in entries(text)?.items() {
+            let read = shape::read(entry).map_err(|(name, fault)| tools.mistake(name, fault))?;
+            match read {
+                Shape::Tool(tool) => tools.add(tool)?,
+                Shape::Provider(tool) => tools.add_provider(tool)?,
+                Shape::Declarations(declared, others) => {
+                    for declaration in declared.items() {
+                        let tool = shape::tool(declaration).map_err(|(name, fault)| tools.mistake(name, fault))?;
+                        tools.add(tool)?;
+                    }
+                    tools.provider.extend(others);
+                }
             }
         }
         Ok(tools)
     }
 
-    fn add(&mut self, item: Raw<'_>) -> Result<(), ToolsError> {
-        let Some(name) = item.get_str("name").filter(|n| !n.is_empty()) else { return Ok(()) };
-        let keys = ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
-        let parameters = keys.iter().find_map(|key| item.get(key)).map(|p| p.text().to_owned());
-        let name = name.into_owned();
-        if self
-            .tools
-            .insert(name.clone(), Tool { parameters, schema: OnceLock::new(), tree: OnceLock::new() })
-            .is_some()
-        {
-            return Err(ToolsError::Twice(name));
+    /// As [`ToolList::read`], and compiles every schema: for a list that a person wrote, who is to hear of a mistake before the first
+    /// call.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read_and_compile(text: &str) -> Result<ToolList, ToolsError> {
+        let tools = ToolList::read(text)?;
+        for (number, tool) in (1..).zip(&tools.tools) {
+            if let Some(Err(e)) = tool.schema() {
+                let place = ToolPlace { number, name: Some(tool.entry.name.clone()) };
+                return Err(ToolsError::Tool(place, e.clone().into()));
+            }
         }
-        self.names.push(name);
-        Ok(())
+        Ok(tools)
+    }
+
+    /// The tools that the caller runs.
+    pub fn iter(&self) -> impl Iterator<Item = &ToolEntry> {
+        self.tools.iter().map(|tool| &tool.entry)
+    }
+
+    /// The provider's own tools.
+    pub fn provider(&self) -> &[ProviderTool] {
+        &self.provider
     }
 
     /// Whether a tool has this name, byte for byte.
     pub fn knows(&self, name: &str) -> bool {
-        self.tools.contains_key(name)
+        self.by_name.contains_key(name)
     }
 
-    /// The tools' names, in the order of the list.
+    /// The names of all tools, the provider's last.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(String::as_str)
+        self.iter().map(|tool| &*tool.name).chain(self.provider.iter().filter_map(|tool| tool.name.as_deref()))
     }
 
-    /// The compiled schema of a tool; `None` for a tool that is not known or has no schema.
+    /// The list for a request, as a JSON array on one line: the tools that `offered` returns true for in OpenAI's shape, then the
+    /// provider's own.
+    pub fn openai(&self, offered: impl Fn(&ToolEntry) -> bool) -> String {
+        let mut out = Vec::new();
+        let mut list = event::Array::open(&mut out);
+        for tool in self.iter().filter(|tool| offered(tool)) {
+            list.object(|entry| tool.write_openai(entry));
+        }
+        for tool in &self.provider {
+            list.raw(&tool.text);
+        }
+        list.close();
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    /// The compiled schema of a tool; `None` for a tool that is not in the list or has no schema.
     pub fn schema(&self, name: &str) -> Option<Result<&Schema, &SchemaError>> {
-        let tool = self.tools.get(name)?;
-        let parameters = tool.parameters.as_deref()?;
-        Some(tool.schema.get_or_init(|| Schema::new(parameters)).as_ref())
+        self.tool(name)?.schema()
     }
 
-    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not known or has no schema.
-    pub fn parameters(&self, tool: &str) -> Typed<'_> {
-        let tree = self.tools.get(tool).and_then(|tool| {
-            let read = || tool.parameters.as_deref().and_then(|text| serde_json::from_str(text).ok());
-            tool.tree.get_or_init(read).as_ref()
-        });
-        tree.map(Typed::new).unwrap_or_default()
+    /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not in the list or has no schema.
+    pub fn parameters(&self, name: &str) -> Typed<'_> {
+        self.tool(name).and_then(Tool::tree).map(Typed::new).unwrap_or_default()
     }
 
-    /// Checks a call's arguments against its tool's schema. A tool that is not known or has no schema asks for nothing.
+    /// Checks a call's arguments against its tool's schema. Any arguments fit a tool that is not in the list or has no schema.
     ///
     /// # Errors
     /// What does not fit, or why the schema cannot be used.
@@ -121,42 +140,66 @@ impl Tools {
             None => Ok(()),
         }
     }
+
+    fn tool(&self, name: &str) -> Option<&Tool> {
+        self.tools.get((*self.by_name.get(name)?)?)
+    }
+
+    fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
+        let name = entry.name.clone();
+        if self.by_name.insert(name.clone(), Some(self.tools.len())).is_some() {
+            return Err(self.mistake(Some(name), ToolFault::Twice));
+        }
+        self.tools.push(Tool { entry, schema: OnceLock::new(), tree: OnceLock::new() });
+        Ok(())
+    }
+
+    fn add_provider(&mut self, tool: ProviderTool) -> Result<(), ToolsError> {
+        if let Some(name) = &tool.name
+            && self.by_name.insert(name.clone(), None).is_some()
+        {
+            return Err(self.mistake(Some(name.clone()), ToolFault::Twice));
+        }
+        self.provider.push(tool);
+        Ok(())
+    }
+
+    /// A mistake in the tool that comes next.
+    fn mistake(&self, name: Option<String>, fault: ToolFault) -> ToolsError {
+        ToolsError::Tool(ToolPlace { number: self.tools.len() + self.provider.len() + 1, name }, fault)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_spelling() {
-        let schema = r#"{"type":"object","required":["a"]}"#;
-        for list in [
-            format!(
-                r#"[{{"type":"function","function":{{"name":"f","parameters":{schema}}}}},{{"type":"web_search"}}]"#
-            ),
-            format!(r#"[{{"type":"function","name":"f","parameters":{schema}}}]"#),
-            format!(r#"[{{"name":"f","input_schema":{schema}}}]"#),
-            format!(r#"{{"tools":[{{"name":"f","inputSchema":{schema}}}]}}"#),
-            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":[{{"name":"f","inputSchema":{schema}}}]}}}}"#),
-            r#"[{"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","required":["a"]}}]}]"#.to_owned(),
-        ] {
-            let t = Tools::parse(&list).unwrap();
-            assert_eq!(t.names().collect::<Vec<_>>(), ["f"], "{list}");
-            assert_eq!(t.check("f", "{}").unwrap_err().to_string(), "/a: is required", "{list}");
-            assert!(t.parameters("f").is_known() && !t.parameters("g").is_known());
-            assert!(t.check("f", r#"{"a":1}"#).is_ok() && t.check("g", "{}").is_ok() && !t.knows("F"));
-        }
+impl Tool {
+    fn schema(&self) -> Option<Result<&Schema, &SchemaError>> {
+        let parameters = self.entry.parameters.as_deref()?;
+        Some(self.schema.get_or_init(|| Schema::new(parameters)).as_ref())
     }
 
-    #[test]
-    fn what_cannot_be_read() {
-        assert_eq!(Tools::parse("{}").unwrap_err(), ToolsError::NoArray);
-        assert!(matches!(Tools::parse("[").unwrap_err(), ToolsError::Syntax(_)));
-        assert_eq!(
-            Tools::parse(r#"[{"name":"f"},{"name":"f"}]"#).unwrap_err().to_string(),
-            "two tools are named \"f\""
-        );
-        let t = Tools::parse(r#"[{"name":"f","parameters":{"$ref":"http://evil/"}},{"name":"g"}]"#).unwrap();
-        assert!(matches!(t.check("f", "{}"), Err(Unfit::Schema(_))) && t.check("g", "[]").is_ok());
+    fn tree(&self) -> Option<&Value> {
+        let read = || serde_json::from_str(self.entry.parameters.as_deref()?).ok();
+        self.tree.get_or_init(read).as_ref()
     }
+}
+
+/// The array of a list. A text that two parsers could read differently is refused: a name or a schema could change on its way.
+fn entries(text: &str) -> Result<Raw<'_>, ToolsError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let root = Raw::parse(text).map_err(|e| {
+        // This message has the line and the column, which help more in a file than a count of bytes.
+        let words = serde_json::from_str::<Value>(text).err().map(|e| e.to_string());
+        ToolsError::Syntax(words.unwrap_or_else(|| e.to_string()))
+    })?;
+    check(text).map_err(ToolsError::Ambiguous)?;
+    if root.is_array() {
+        return Ok(root);
+    }
+    if !root.is_object() {
+        return Err(ToolsError::NoList);
+    }
+    if let Some(servers) = root.get("mcpServers") {
+        return Err(ToolsError::Servers(servers.entries().next().map(|(name, _)| name.into_owned())));
+    }
+    let list = root.get("tools").or_else(|| root.at(&["result", "tools"]));
+    list.filter(|list| list.is_array()).ok_or(ToolsError::NoArray)
 }

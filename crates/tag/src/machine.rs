@@ -96,7 +96,7 @@ impl Streams {
             Some((text, tools)) if text == json => tools.clone(),
             _ => {
                 // A list that cannot be read must not let every name count: it holds no tool.
-                let tools = Some(Rc::new(Tools::parse(json).unwrap_or_default()));
+                let tools = Some(Rc::new(Tools::read(json).unwrap_or_default()));
                 built.tools = Some((json.to_owned(), tools.clone()));
                 tools
             }

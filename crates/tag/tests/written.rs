@@ -49,7 +49,7 @@ fn tools() -> Rc<Tools> {
     }});
     let tool = |name: &str, parameters: &Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     let list = json!([tool("f", &anything), tool("g", &json!({"type": "object", "properties": {}}))]);
-    Rc::new(Tools::parse(&list.to_string()).expect("a list of tools"))
+    Rc::new(Tools::read(&list.to_string()).expect("a list of tools"))
 }
 
 thread_local! {

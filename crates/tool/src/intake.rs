@@ -1,7 +1,7 @@
 //! How a call enters the plan: what is known of it already, and whether it may run.
 
 use crate::call::Call;
-use crate::definition::Class;
+use crate::class::Class;
 use crate::judge::Ready;
 use crate::plan::Plan;
 use crate::result::{Answer, Status};

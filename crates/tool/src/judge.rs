@@ -2,9 +2,9 @@
 
 use crate::argument::Refusal;
 use crate::call::Call;
-use crate::definition::{Class, Tool};
-use crate::file::Tools;
+use crate::class::Class;
 use crate::result::{Answer, Status};
+use crate::tools::{Tool, Tools};
 use event::Glob;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -112,11 +112,7 @@ impl Judge {
 
 /// The answer to arguments that are not used, with what the tool takes.
 fn invalid(tool: &Tool, why: &Refusal) -> Answer {
-    let mut schema = tool.parameters.as_str();
-    if schema.len() > TOLD {
-        let end = (0..=TOLD).rev().find(|at| schema.is_char_boundary(*at)).unwrap_or(0);
-        schema = &schema[..end];
-    }
+    let schema = event::cut(&tool.parameters, TOLD);
     let cut = if schema.len() < tool.parameters.len() { "…" } else { "" };
     let name = &tool.name;
     Answer::new(

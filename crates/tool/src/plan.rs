@@ -7,7 +7,7 @@
 //! - No call runs twice: not one that a log answers, not one that comes again.
 
 use crate::call::{Call, Key};
-use crate::definition::Class;
+use crate::class::Class;
 use crate::judge::{Judge, Ready};
 use crate::result::{Answer, Status};
 use crate::resume::Log;

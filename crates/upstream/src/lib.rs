@@ -24,5 +24,5 @@ pub use conversation::{Block, Call, Conversation, Message, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use recognise::recognise;
 pub use refusal::refuses_tools;
-pub use request::{Request, RequestError, RequestOptions, openai_tools, request};
+pub use request::{Request, RequestError, RequestOptions, request};
 pub use stream::{End, Stream, StreamOptions};

@@ -10,18 +10,19 @@ pub(crate) mod openai_responses;
 mod part;
 mod prompt;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod tools;
 
 pub(crate) use prompt::is_system;
-pub use tools::openai_tools;
-pub(crate) use tools::{Tool, ToolChoice};
+pub(crate) use tools::{Tool, ToolChoice, value};
 
 use crate::api::{KeyRule, Row};
 use crate::conversation::{NATIVE, tagged};
 use crate::{Api, Conversation};
+use json::ToolList;
 use serde_json::{Map, Value, json};
 use sha2::Digest as _;
+use std::sync::Arc;
 
 /// The builder of one API's body. It gets a conversation that went through the history gate.
 pub(crate) type Body = fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
@@ -37,8 +38,8 @@ pub struct RequestOptions {
     pub key: Option<String>,
     /// A system prompt, before those of the conversation.
     pub system: Option<String>,
-    /// An array of tools in OpenAI's shape.
-    pub tools: Option<Value>,
+    /// The tools the model may call.
+    pub tools: Option<Arc<ToolList>>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
     /// Tag mode: tools and calls are text in this dialect, and no member of the body speaks of them.
@@ -111,9 +112,6 @@ impl Request {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// The tools are no array of function tools.
-    #[error("the tools are wrong: {0}")]
-    Tools(String),
     /// A message cannot be put into this API's shape.
     #[error("message {position}: {why}")]
     Message {
@@ -130,7 +128,7 @@ pub enum RequestError {
 /// Makes the request of the next turn.
 ///
 /// # Errors
-/// When the conversation is empty, or the tools or a message cannot be put into the API's shape.
+/// When the conversation is empty, or a message cannot be put into the API's shape.
 pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Result<Request, RequestError> {
     let row = api.row();
     if talk.messages.is_empty() && options.system.is_none() {
@@ -220,8 +218,8 @@ mod tests {
         let options = RequestOptions {
             model: "m".into(),
             system: Some("be brief".into()),
-            tools: Some(
-                json!([{"name": "f", "description": "F", "inputSchema": {"type": "object"}, "exec": {"command": ["f"]}}]),
+            tools: sample::list(
+                r#"[{"name": "f", "description": "F", "inputSchema": {"type": "object"}, "exec": {"command": ["f"]}}]"#,
             ),
             tool_choice: Some("f".into()),
             params: vec![("temperature".into(), json!(0))],

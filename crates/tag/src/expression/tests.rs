@@ -94,7 +94,7 @@ fn read(form: &'static ExpressionForm, context: &Context<'_>, text: &str) -> (Ve
 
 fn tools() -> Tools {
     let parameters = r#"{"type":"object","properties":{"zone":{},"at":{},"by":{}}}"#;
-    Tools::parse(&format!(
+    Tools::read(&format!(
         r#"[{{"name":"f","parameters":{parameters}}},{{"name":"g"}},{{"name":"Calendar.create"}},{{"name":"c"}}]"#
     ))
     .unwrap()

@@ -103,7 +103,7 @@ fn tools() -> Tools {
         "l": {"type": "array", "items": {"type": "integer"}}, "lo": {"type": "array", "items": point},
     });
     let schema = json!([{"name": "f", "parameters": {"type": "object", "properties": properties}}]);
-    Tools::parse(&schema.to_string()).unwrap()
+    Tools::read(&schema.to_string()).unwrap()
 }
 
 /// Gives text to a reader as the parser does, in pieces that end at these offsets.

@@ -41,7 +41,7 @@ impl Outlet for Sizes {
 }
 
 fn parser(dialect: &str) -> Parser {
-    let tools = Rc::new(Tools::parse(TOOLS).expect("a list of tools"));
+    let tools = Rc::new(Tools::read(TOOLS).expect("a list of tools"));
     Parser::new(Rc::new(Look::new(dialect).expect("a dialect of the table")), Some(tools), Some(""))
 }
 

@@ -111,7 +111,7 @@ impl Reader {
             .entry(text.dialect.to_owned())
             .or_insert_with(|| Rc::new(Look::new(text.dialect).expect("a dialect of the table")));
         let tools = text.tools.map(|tools| {
-            let new = || Rc::new(Tools::parse(tools).expect("a list of tools"));
+            let new = || Rc::new(Tools::read(tools).expect("a list of tools"));
             Rc::clone(self.tools.entry(tools.to_owned()).or_insert_with(new))
         });
         let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);

@@ -147,7 +147,7 @@ fn tools() -> Tools {
         tool("get_time", one),
         tool("get_weather", anything)
     ]);
-    Tools::parse(&list.to_string()).expect("a list of tools")
+    Tools::read(&list.to_string()).expect("a list of tools")
 }
 
 pub fn look(dialects: &str) -> Rc<Look> {

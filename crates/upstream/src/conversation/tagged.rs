@@ -39,7 +39,7 @@ pub(crate) fn tagged(
         messages.push(called(&message, dialect));
         messages.push(answered(&message, &results, dialect));
     }
-    if let Some(prompt) = prompt(&options, dialect)? {
+    if let Some(prompt) = prompt(&options, dialect) {
         append(&prompt, &mut options, &mut messages);
     }
     (options.tools, options.tool_choice) = (None, None);
@@ -47,15 +47,15 @@ pub(crate) fn tagged(
 }
 
 /// What tells the model of its tools; `None` when there are none that it may call.
-fn prompt(options: &RequestOptions, dialect: &Dialect) -> Result<Option<String>, RequestError> {
-    let tools: Vec<Value> = options.tool_list()?.iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
+fn prompt(options: &RequestOptions, dialect: &Dialect) -> Option<String> {
+    let tools: Vec<Value> = options.tool_list().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
     let choice = match options.choice() {
-        Some(ToolChoice::None) => return Ok(None),
+        Some(ToolChoice::None) => return None,
         Some(ToolChoice::Required) => Choice::Required,
         Some(ToolChoice::Name(name)) => Choice::Tool(name),
         Some(ToolChoice::Auto) | None => Choice::Auto,
     };
-    Ok((!tools.is_empty()).then(|| dialect.system(&tools.into(), choice)))
+    (!tools.is_empty()).then(|| dialect.system(&tools.into(), choice))
 }
 
 /// Puts `prompt` at the end of the system prompt: behind the last of the system messages that the conversation begins with, else
@@ -162,11 +162,13 @@ mod tests {
     fn options(choice: Option<&str>, dialect: &str) -> RequestOptions {
         RequestOptions {
             model: "m".to_owned(),
-            tools: Some(json!([
+            tools: crate::request::sample::list(
+                r#"[
                 {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}},
                 {"name": "g", "input_schema": {"type": "object"}, "exec": {"command": ["/bin/g"]}},
-                {"type": "web_search"},
-            ])),
+                {"type": "web_search"}
+            ]"#,
+            ),
             tool_choice: choice.map(str::to_owned),
             dialect: Dialect::named(dialect),
             params: vec![("parallel_tool_calls".to_owned(), false.into()), ("temperature".to_owned(), 0.into())],
@@ -191,8 +193,7 @@ mod tests {
     }
 
     fn prompt_of(options: &RequestOptions, choice: Choice<'_>) -> String {
-        let tools: Vec<Value> =
-            options.tool_list().unwrap().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
+        let tools: Vec<Value> = options.tool_list().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
         options.dialect.unwrap().system(&tools.into(), choice)
     }
 

@@ -4,7 +4,7 @@
 
 use super::part::{Kind, Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
+use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
 use crate::Conversation;
 use crate::conversation::{Block, Message};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         return Err(RequestError::Empty);
     }
     body.insert("messages".to_owned(), messages.into());
-    let tools = options.tool_list()?;
+    let tools = options.tool_list();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.iter().map(tool).collect());
         if let Some(choice) = options.choice() {
@@ -48,22 +48,22 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
 }
 
 fn tool(tool: &Tool<'_>) -> Value {
-    let (name, description, strict) = match tool {
-        Tool::Function { name, description, strict, .. } => (*name, *description, *strict),
-        Tool::Other(other) => return (*other).clone(),
+    let tool = match tool {
+        Tool::Function(tool) => tool,
+        Tool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
-    out.insert("name".to_owned(), name.into());
-    if let Some(description) = description {
-        out.insert("description".to_owned(), description.into());
+    out.insert("name".to_owned(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        out.insert("description".to_owned(), description.as_str().into());
     }
-    let mut schema = tool.schema();
+    let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {
         // Required here, and often left out.
         schema.entry("type").or_insert_with(|| "object".into());
     }
     out.insert("input_schema".to_owned(), schema);
-    if strict == Some(true) {
+    if tool.strict == Some(true) {
         out.insert("strict".to_owned(), true.into());
     }
     Value::Object(out)

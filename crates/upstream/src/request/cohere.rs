@@ -12,7 +12,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     let mut messages = options.opening(talk);
     messages.extend(talk.messages.iter().map(message));
     let mut body = options.chat(messages);
-    let mut tools = options.tool_list()?;
+    let mut tools = options.tool_list();
     let choice = options.choice();
     if let Some(ToolChoice::Name(name)) = choice {
         // There is no choice by name: the one tool is offered, and one must be called.

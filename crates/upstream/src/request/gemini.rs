@@ -4,9 +4,10 @@
 
 use super::part::{Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
+use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
 use crate::Conversation;
 use crate::conversation::{Block, Message};
+use json::ToolEntry;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -36,10 +37,10 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     }
     body.insert("contents".to_owned(), contents.into());
     let (mut functions, mut tools) = (Vec::new(), Vec::new());
-    for tool in options.tool_list()? {
+    for tool in options.tool_list() {
         match tool {
-            Tool::Function { name, description, .. } => functions.push(declaration(name, description, tool.schema())),
-            Tool::Other(other) => tools.push(other.clone()),
+            Tool::Function(tool) => functions.push(declaration(tool)),
+            Tool::Provider(tool) => tools.push(value(&tool.text)),
         }
     }
     if !functions.is_empty() {
@@ -61,14 +62,15 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
 }
 
 /// The schema goes in as JSON Schema, which this member takes as it is; `parameters` would take a part of OpenAPI's only.
-fn declaration(name: &str, description: Option<&str>, mut schema: Value) -> Value {
+fn declaration(tool: &ToolEntry) -> Value {
+    let mut schema = value(tool.schema());
     if let Some(schema) = schema.as_object_mut() {
         schema.shift_remove("$schema");
     }
     let mut declaration = Map::new();
-    declaration.insert("name".to_owned(), name.into());
-    if let Some(description) = description {
-        declaration.insert("description".to_owned(), description.into());
+    declaration.insert("name".to_owned(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        declaration.insert("description".to_owned(), description.as_str().into());
     }
     declaration.insert("parametersJsonSchema".to_owned(), schema);
     Value::Object(declaration)

@@ -23,7 +23,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         messages.push(message(m, &mut ids));
     }
     let mut body = options.chat(messages);
-    let tools = options.tool_list()?;
+    let tools = options.tool_list();
     if !tools.is_empty() {
         body.insert("tools".into(), tools.iter().map(Tool::openai).collect());
         if let Some(choice) = options.choice() {

@@ -17,7 +17,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         messages.push(message);
     }
     let mut body = options.chat(messages);
-    let mut tools = options.tool_list()?;
+    let mut tools = options.tool_list();
     // There is no tool_choice: what must not be called is not offered, and nothing can be enforced.
     match options.choice() {
         Some(ToolChoice::None) => tools.clear(),

@@ -22,7 +22,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
 
 /// `tools` and `tool_choice`, if there are tools.
 fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions) -> Result<(), RequestError> {
-    let tools = options.tool_list()?;
+    let tools = options.tool_list();
     if tools.is_empty() {
         return Ok(());
     }

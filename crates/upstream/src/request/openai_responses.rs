@@ -4,7 +4,7 @@
 
 use super::part::{Kind, Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
+use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
 use crate::Conversation;
 use crate::conversation::Message;
 use serde_json::{Map, Value, json};
@@ -25,7 +25,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
         return Err(RequestError::Empty);
     }
     body.insert("input".to_owned(), input.into());
-    let tools = options.tool_list()?;
+    let tools = options.tool_list();
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.iter().map(tool).collect());
         if let Some(choice) = options.choice() {
@@ -56,19 +56,19 @@ fn may_reason(model: &str) -> bool {
 }
 
 fn tool(tool: &Tool<'_>) -> Value {
-    let (name, description, strict) = match tool {
-        Tool::Function { name, description, strict, .. } => (*name, *description, *strict),
-        Tool::Other(other) => return (*other).clone(),
+    let tool = match tool {
+        Tool::Function(tool) => tool,
+        Tool::Provider(tool) => return value(&tool.text),
     };
     let mut out = Map::new();
     out.insert("type".to_owned(), "function".into());
-    out.insert("name".to_owned(), name.into());
-    if let Some(description) = description {
-        out.insert("description".to_owned(), description.into());
+    out.insert("name".to_owned(), tool.name.as_str().into());
+    if let Some(description) = &tool.description {
+        out.insert("description".to_owned(), description.as_str().into());
     }
-    out.insert("parameters".to_owned(), tool.schema());
+    out.insert("parameters".to_owned(), value(tool.schema()));
     // Left out, it would be true here, and the provider would rewrite the schema so that every member is required.
-    out.insert("strict".to_owned(), strict.unwrap_or(false).into());
+    out.insert("strict".to_owned(), tool.strict.unwrap_or(false).into());
     Value::Object(out)
 }
 

@@ -1,0 +1,208 @@
+//! The tools file: a list of tools, and how each is run.
+//!
+//! Any list that [`json::ToolList`] reads, whose entries may have a member `exec`.
+
+use crate::canonical::{self, Hash};
+use crate::exec::Exec;
+use event::Raw;
+use json::{Schema, ToolEntry, ToolList, ToolPlace, ToolsError};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What is wrong with a tools file: one line with the remedy. The caller puts the name of the file before it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// It is not a list of tools.
+    #[error(transparent)]
+    List(#[from] ToolsError),
+    /// How one tool is run.
+    #[error("{0}: {1}")]
+    Exec(ToolPlace, String),
+}
+
+/// One tool.
+#[derive(Debug)]
+pub struct Tool {
+    /// Its name, see [`json::is_name`].
+    pub name: String,
+    /// Its parameters' schema, as JSON on one line.
+    pub parameters: String,
+    /// The schema, ready to check with.
+    pub schema: Schema,
+    /// How it is run; `None`: it is listed for the model, and calls of it fail.
+    pub exec: Option<Exec>,
+    /// The digest of the whole definition: whoever changes the tool, changes this.
+    pub hash: Hash,
+}
+
+/// The tools of a file, in its order.
+#[derive(Debug, Default)]
+pub struct Tools {
+    listed: ToolList,
+    tools: Vec<Rc<Tool>>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Tools {
+    /// Reads the text of a tools file.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read(text: &str) -> Result<Self, FileError> {
+        let mut tools = Tools { listed: ToolList::read(text)?, ..Tools::default() };
+        for (number, entry) in (1..).zip(tools.listed.iter()) {
+            let place = ToolPlace { number, name: Some(entry.name.clone()) };
+            let tool = Tool::read(entry, place)?;
+            tools.by_name.insert(tool.name.clone(), tools.tools.len());
+            tools.tools.push(Rc::new(tool));
+        }
+        Ok(tools)
+    }
+
+    /// The tool of that very name.
+    pub fn get(&self, name: &str) -> Option<&Rc<Tool>> {
+        self.by_name.get(name).map(|n| &self.tools[*n])
+    }
+
+    /// All tools, in the file's order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Rc<Tool>> {
+        self.tools.iter()
+    }
+
+    /// The list for a request, see [`ToolList::openai`]: the tools whose names `offered` returns true for, without their `exec`.
+    pub fn list(&self, offered: impl Fn(&str) -> bool) -> String {
+        self.listed.openai(|tool| offered(&tool.name))
+    }
+}
+
+impl Tool {
+    /// Adds to the entry at this place how it is run.
+    ///
+    /// # Errors
+    /// Its schema or its `exec` is wrong.
+    fn read(entry: &ToolEntry, place: ToolPlace) -> Result<Tool, FileError> {
+        let wrong = |what: String| FileError::Exec(place.clone(), what);
+        let whole = Raw::parse(&entry.text).map_err(|e| wrong(e.to_string()))?;
+        let mut parameters = Vec::new();
+        event::minify(&mut parameters, entry.parameters.as_deref().unwrap_or(json::NO_PARAMETERS));
+        let parameters = String::from_utf8(parameters).unwrap_or_default();
+        let schema = Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
+        // A key is declared if the schema accepts an object with it alone.
+        let declared = |key: &str| {
+            let one = format!("{{{}:0}}", event::quoted(key));
+            Raw::parse(&one).is_ok_and(|one| schema.undeclared(one).is_none())
+        };
+        let exec = match (whole.get("exec"), whole.at(&["function", "exec"])) {
+            (Some(_), Some(_)) => return Err(wrong("it has exec twice, keep one".to_owned())),
+            (exec, inner) => exec.or(inner),
+        };
+        let exec = exec.and_then(|exec| serde_json::from_str(exec.text()).ok());
+        let exec = exec.map(|exec| Exec::read(exec, &declared)).transpose().map_err(wrong)?;
+        let hash = canonical::digest([canonical::canonical(whole).as_bytes()]);
+        Ok(Tool { name: entry.name.clone(), parameters, schema, exec, hash })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Class;
+    use std::time::Duration;
+
+    fn error(text: &str) -> String {
+        Tools::read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn every_spelling_lists_the_same() {
+        let schema = r#"{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}"#;
+        let want =
+            format!(r#"[{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}}}}]"#);
+        for entry in [
+            format!(
+                r#"{{"type":"function","function":{{"name":"w","description":"d","parameters":{schema}}},"exec":{{"command":["w"]}}}}"#
+            ),
+            format!(
+                r#"{{"type":"function","name":"w","description":"d","parameters":{schema},"exec":{{"command":["w","{{city}}"]}}}}"#
+            ),
+            format!(r#"{{"name":"w","description":"d","input_schema":{schema},"exec":{{"command":["w"]}}}}"#),
+            format!(
+                r#"{{"name":"w","description":"d","inputSchema":{schema},"annotations":{{"readOnlyHint":true}},"exec":{{"command":["w"]}}}}"#
+            ),
+        ] {
+            for text in [format!("[{entry}]"), format!("{{\"tools\":[{entry}]}}")] {
+                let tools = Tools::read(&text).unwrap();
+                assert_eq!(tools.list(|_| true), want);
+                assert_eq!(
+                    tools.get("w").unwrap().exec.as_ref().unwrap().class,
+                    Class::Write,
+                    "no annotation grants a class"
+                );
+                assert!(tools.get("W").is_none());
+            }
+        }
+    }
+
+    #[test]
+    fn all_members_of_exec() {
+        let tools = Tools::read(
+            r#"[{"name":"a","exec":{"command":["x"],"class":"read","timeout":"1.5s","cache":600,"env":["A_TOKEN"],"return_directly":true,
+            "cwd":"sub","max_output":"64K","limits":{"cpu":2,"memory":"1G","files":64,"processes":9}}},{"name":"b"},{"type":"web_search"}]"#,
+        )
+        .unwrap();
+        let exec = tools.get("a").unwrap().exec.as_ref().unwrap();
+        assert_eq!((exec.timeout, exec.cache), (Some(Duration::from_millis(1500)), Some(Duration::from_secs(600))));
+        assert_eq!((exec.class, exec.return_directly, exec.max_output), (Class::Read, true, Some(65_536)));
+        assert_eq!((exec.env.join(","), exec.cwd.as_deref()), ("A_TOKEN".to_owned(), Some("sub")));
+        assert_eq!((exec.limits.memory, exec.limits.files), (Some(1 << 30), Some(64)));
+        assert!(tools.get("b").unwrap().exec.is_none());
+        assert!(tools.list(|name| name == "b").ends_with(r#"{"type":"web_search"}]"#));
+    }
+
+    #[test]
+    fn mistakes_name_the_tool_and_the_remedy() {
+        for (text, want) in [
+            ("", "not JSON: EOF while parsing a value at line 1 column 0, mend it there"),
+            ("7", "neither an array of tools"),
+            ("{}", "write {\"tools\":[…]}"),
+            (r#"{"mcpServers":{"git":{}}}"#, r#"mcpServers ("git") is not supported by this version"#),
+            ("[1]", "tool 1: not an object"),
+            (r#"[{"type":"function","function":{}}]"#, "tool 1: it has no name"),
+            (r#"[{"name":"../x"}]"#, r#"tool 1 ("../x"): the name must be 1 to 128"#),
+            (r#"[{"name":"a"},{"name":"a"}]"#, r#"tool 2 ("a"): another tool has this name"#),
+            (r#"[{"name":"a","name":"b"}]"#, "stands twice"),
+            (
+                r#"[{"name":"a","parameters":{"type":"objekt"}}]"#,
+                r#"tool 1 ("a"): parameters: the schema is not valid"#,
+            ),
+            (r#"[{"name":"a","parameters":[]}]"#, "parameters is not an object"),
+            (r#"[{"name":"a","exec":{}}]"#, "exec has no command"),
+            (r#"[{"name":"a","exec":{"command":"ls -l"}}]"#, "there is no shell"),
+            (r#"[{"name":"a","exec":{"command":["ls",1]}}]"#, "strings only"),
+            (r#"[{"name":"a","exec":{"command":["ls","{x}"]}}]"#, "{x} in the command is no declared argument"),
+            (
+                r#"[{"name":"a","exec":{"command":["ls"],"timout":1}}]"#,
+                "exec.timout is unknown, exec may have command, class, timeout",
+            ),
+            (
+                r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#,
+                "exec.http is not supported by this version, use exec.command",
+            ),
+            (r#"[{"name":"a","exec":{"command":["ls"],"timeout":0}}]"#, "timeout must be a time above 0"),
+            (r#"[{"name":"a","exec":{"command":["ls"],"class":"safe"}}]"#, "\"read\", \"write\" or \"danger\""),
+            (r#"[{"name":"a","exec":{"command":["ls"],"env":["A=b"]}}]"#, "names of environment variables"),
+            (r#"[{"name":"a","exec":{"command":["ls"],"limits":{"cores":1}}}]"#, "exec.limits.cores is unknown"),
+        ] {
+            let said = error(text);
+            assert!(said.contains(want) && !said.contains('\n'), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn any_change_of_a_definition_changes_its_hash() {
+        let hash = |text: &str| Tools::read(text).unwrap().iter().next().unwrap().hash;
+        let a = hash(r#"[{"name":"a","exec":{"command":["ls"]}}]"#);
+        assert_eq!(a, hash(r#"[ {"exec":{"command":["ls"]}, "name":"a"} ]"#));
+        assert_ne!(a, hash(r#"[{"name":"a","exec":{"command":["ls","-l"]}}]"#));
+    }
+}
