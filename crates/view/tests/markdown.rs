@@ -68,6 +68,25 @@ fn a_row_of_a_table_that_is_cut_keeps_its_rest() {
     }
 }
 
+#[test]
+fn a_block_behind_a_table_that_is_cut_is_not_lost() {
+    let text = "a\n| a | b |\n|---|--:|\naa aaaaaaa a\n- c \n";
+    for (a, b) in (0..text.len()).flat_map(|a| (a..text.len()).map(move |b| (a, b))) {
+        let pieces = [&text[..a], &text[a..b], &text[b..]];
+        let screen = shown(&pieces, (8, 4), false, Beside::default());
+        assert!(screen.text().contains('c'), "{pieces:?}: {}", screen.text());
+    }
+}
+
+#[test]
+fn the_words_behind_a_fence_are_drawn_as_they_were_written() {
+    let text = "```\\| c &amp; d |\n\n```\n\n";
+    for cut in 0..text.len() {
+        let screen = shown(&[&text[..cut], &text[cut..]], (40, 40), true, Beside::default());
+        assert!(screen.text().contains("\\| c &amp; d |"), "{cut}: {}", screen.text());
+    }
+}
+
 fn markdown() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => "[a-z]{1,9} ",

@@ -241,7 +241,8 @@ impl Draft {
             }
         }
         // Empty lines that the last unit may end with stay, so that what follows is kept apart from it.
-        let Some(unit) = blocks.units[..count].last() else { return 0 };
+        // A table that had only its header in the lead has no line here: what follows is another block.
+        let Some(unit) = blocks.units[..count].last().filter(|unit| !unit.bytes.is_empty()) else { return 0 };
         let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches(BLANKS).len();
         text[end..].find('\n').map_or(window, |at| end + at + 1)
     }

@@ -200,10 +200,11 @@ impl<'p> Renderer<'p> {
                         self.pen.put_code(line, base);
                         self.pen.end_row();
                     }
-                    CodeBlockKind::Fenced(info) => {
+                    CodeBlockKind::Fenced(_) => {
                         self.open(INDENT, base);
-                        let info = self.text_of(info);
-                        code_label(self.pen, &info, base);
+                        // As it was written, since that is what a fence that opens while the text streams is drawn with.
+                        let line = self.text[start..].lines().next().unwrap_or_default();
+                        code_label(self.pen, Fence::open(line).map_or("", |(_, info)| info), base);
                     }
                     CodeBlockKind::Indented => self.open("    ", base),
                 }
