@@ -1,12 +1,18 @@
 //! What a dialect is: the columns of the table in `table.rs`. A call is described once, as the parts it is written in; the
 //! engines read by this description, and prompts and examples are written by it.
+//!
+//! Plain data: the build script compiles these files too.
 
-use crate::expression::ExpressionForm;
-use crate::params::ParamForm;
-use crate::table;
+pub(crate) mod expression;
+pub(crate) mod params;
+pub(crate) mod prompt;
+
+use expression::ExpressionForm;
+use params::ParamForm;
+use prompt::Prompt;
 
 /// How one family of models writes its tool calls, and how it is told to.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// Its name, as `--dialect` and `stream_start` have it.
     pub name: &'static str,
@@ -19,31 +25,18 @@ pub struct Dialect {
     /// What stands around calls and answers.
     pub(crate) framing: &'static Framing,
     /// How tools and results are told to the model.
-    pub(crate) prompt: &'static crate::prompt::Prompt,
+    pub(crate) prompt: &'static Prompt,
 }
 
-/// The dialect of prompts that name none.
-pub const DEFAULT: &str = "tool-name-tag";
-
 impl Dialect {
-    /// The dialect of this name or alias.
-    pub fn named(name: &str) -> Option<&'static Dialect> {
-        Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
-    }
-
     /// The markers round its reasoning, the usual ones.
     pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
         self.framing.reasoning.first().copied()
     }
-
-    /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
-    pub fn all() -> &'static [Dialect] {
-        table::ALL
-    }
 }
 
 /// One way to write calls.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     /// The markers round all calls of a region.
     pub section: Option<Section>,
@@ -59,7 +52,7 @@ pub(crate) struct Form {
 }
 
 /// Markers round several calls.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     /// Spellings of the opening marker; the first is written.
     pub open: &'static [&'static str],
@@ -94,7 +87,7 @@ pub(crate) enum Needs {
 }
 
 /// A part of a call.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// A marker, in one of these spellings; the first is written.
     Mark(&'static [&'static str]),
@@ -135,7 +128,7 @@ pub(crate) enum Header {
 }
 
 /// A start tag such as `<invoke name="f">`: [`StartTag::open`] is its marker, then attributes, then [`StartTag::end`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StartTag {
     /// Spellings of its beginning up to the attributes, such as `<invoke`; the first is written.
     pub open: &'static [&'static str],
@@ -148,7 +141,7 @@ pub(crate) struct StartTag {
 }
 
 /// The members of a call that is written as JSON.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Keys {
     /// Keys of the tool's name; the first is written.
     pub name: &'static [&'static str],
@@ -176,7 +169,7 @@ pub(crate) enum Shape {
 }
 
 /// The argument as free text.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FreeText {
     /// What ends it; the text's end does too, unless the text was cut.
     pub until: &'static [&'static str],
@@ -187,7 +180,7 @@ pub(crate) struct FreeText {
 }
 
 /// What stands around calls and answers.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Framing {
     /// Markers of reasoning: opening, closing. The first pair is the usual one.
     pub reasoning: &'static [(&'static str, &'static str)],

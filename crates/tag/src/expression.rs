@@ -5,24 +5,8 @@ mod tests;
 mod write;
 
 use crate::calls::{Calls, Context, NO_TOOL, Step};
+use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use json::{Literal, Notation, Progress};
-
-/// How calls are written as expressions.
-#[derive(Debug)]
-pub(crate) struct ExpressionForm {
-    /// How arguments are written.
-    pub notation: Notation,
-    /// What stands before a name: `call:` (Gemma), of which all but the colon, or everything, may be missing.
-    pub prefix: &'static str,
-    /// What stands after a name: `.call` (Llama's built-in tools). What lacks it is other code.
-    pub suffix: &'static str,
-    /// The bracket that opens arguments. Which closes them is the notation's.
-    pub open: char,
-    /// Calls stand in `[…]`, with commas between them.
-    pub list: bool,
-    /// What may stand between calls beside white space; the first is written. Without a list and without these there is one call.
-    pub separators: &'static [char],
-}
 
 /// A reader of such calls.
 ///
@@ -139,11 +123,11 @@ impl Expression {
         }
         let Some(name) = context.known(name.unwrap_or(word)) else { return self.no_name(at) };
         calls.begin(name, None);
-        let positional = match self.form.notation {
-            Notation::Python => positional(context, name),
-            Notation::Gemma { .. } => Vec::new(),
+        let (notation, positional) = match self.form.arguments {
+            ArgumentStyle::Python => (Notation::Python, positional(context, name)),
+            ArgumentStyle::Gemma { quote } => (Notation::Gemma { quote }, Vec::new()),
         };
-        self.state = State::Arguments(Literal::arguments(self.form.notation, positional));
+        self.state = State::Arguments(Literal::arguments(notation, positional));
         Go::On(at + end + self.form.open.len_utf8())
     }
 

@@ -25,9 +25,10 @@ mod table;
 mod tree;
 mod write;
 
-pub use dialect::{DEFAULT, Dialect};
+pub use dialect::Dialect;
 pub use look::{Look, UnknownDialect};
 pub use machine::{Options, Streams, Tag};
 pub use outlet::{Outlet, Piece};
 pub use parser::Parser;
 pub use prompt::{Call, Choice, Output, neutral};
+pub use table::DEFAULT;

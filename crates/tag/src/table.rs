@@ -100,6 +100,21 @@ const MESSAGE: Form = Form { scope: Scope::Message, needs: Needs::Known, ..ANYWH
 /// A section whose calls stand in lines; its markers are always its own.
 const LINES: Section = Section { open: &[], close: &[], optional: true, inside: "\n", between: "\n" };
 
+/// The dialect of prompts that name none.
+pub const DEFAULT: &str = "tool-name-tag";
+
+impl Dialect {
+    /// The dialect of this name or alias.
+    pub fn named(name: &str) -> Option<&'static Dialect> {
+        Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
+    }
+
+    /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
+    pub fn all() -> &'static [Dialect] {
+        ALL
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,7 +151,7 @@ mod tests {
     fn every_required_dialect_is_there() {
         let missing: Vec<_> = REQUIRED.split_whitespace().filter(|n| !ALL.iter().any(|d| d.name == *n)).collect();
         assert!(missing.is_empty(), "{missing:?}");
-        assert!(Dialect::named(crate::dialect::DEFAULT).is_some());
+        assert!(Dialect::named(DEFAULT).is_some());
     }
 
     #[test]

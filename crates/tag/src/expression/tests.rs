@@ -6,19 +6,25 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 static PYTHONIC: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[] };
+    ExpressionForm { arguments: ArgumentStyle::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[] };
 static LINES: ExpressionForm = ExpressionForm {
-    notation: Notation::Python,
+    arguments: ArgumentStyle::Python,
     prefix: "",
     suffix: "",
     open: '(',
     list: false,
     separators: &['\n', ','],
 };
-static ONE: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: false, separators: &[] };
+static ONE: ExpressionForm = ExpressionForm {
+    arguments: ArgumentStyle::Python,
+    prefix: "",
+    suffix: "",
+    open: '(',
+    list: false,
+    separators: &[],
+};
 static GEMMA: ExpressionForm = ExpressionForm {
-    notation: Notation::Gemma { quote: "<|\"|>" },
+    arguments: ArgumentStyle::Gemma { quote: "<|\"|>" },
     prefix: "call:",
     suffix: "",
     open: '{',
@@ -26,7 +32,7 @@ static GEMMA: ExpressionForm = ExpressionForm {
     separators: &[],
 };
 static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
-    notation: Notation::Gemma { quote: "<escape>" },
+    arguments: ArgumentStyle::Gemma { quote: "<escape>" },
     prefix: "call:",
     suffix: "",
     open: '{',

@@ -1,9 +1,8 @@
 //! Calls as expressions, as a model would write them.
 
-use super::ExpressionForm;
 use crate::Call;
+use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use event::{Raw, quoted};
-use json::Notation;
 use std::fmt::Display;
 
 impl ExpressionForm {
@@ -21,13 +20,13 @@ impl ExpressionForm {
     fn call(&self, call: &Call<'_>) -> String {
         let arguments = Raw::parse(call.arguments.trim()).ok();
         let members = arguments.iter().flat_map(|a| a.entries());
-        let arguments = match self.notation {
-            Notation::Python => join(members.map(|(key, value)| argument(&key, value)), ", "),
-            Notation::Gemma { quote } => join(members.map(|(key, value)| member(&key, value, quote)), ","),
+        let arguments = match self.arguments {
+            ArgumentStyle::Python => join(members.map(|(key, value)| argument(&key, value)), ", "),
+            ArgumentStyle::Gemma { quote } => join(members.map(|(key, value)| member(&key, value, quote)), ","),
         };
-        let close = match self.notation {
-            Notation::Python => ')',
-            Notation::Gemma { .. } => '}',
+        let close = match self.arguments {
+            ArgumentStyle::Python => ')',
+            ArgumentStyle::Gemma { .. } => '}',
         };
         format!("{}{}{}{arguments}{close}", self.prefix, call.name, self.open)
     }

@@ -1,8 +1,8 @@
 //! What is searched for, from the table of dialects.
 
+use crate::dialect::prompt::Prompt;
 use crate::dialect::{Dialect, Form, Part};
 use crate::look::{Look, Target, is_fence};
-use crate::prompt::Prompt;
 
 /// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
 const OTHERS: [(&str, &str); 14] = [

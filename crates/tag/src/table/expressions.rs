@@ -1,9 +1,8 @@
 //! Calls that are written as expressions: `f(a=1, b='x')`, `call:f{a:1}`.
 
 use super::{ANYWHERE, MESSAGE, around, keys, prompts};
+use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::{Dialect, Form, Needs, Part, Scope};
-use crate::expression::ExpressionForm;
-use json::Notation;
 
 pub(super) const PYTHONIC: Dialect = Dialect {
     name: "pythonic",
@@ -88,7 +87,7 @@ pub(super) const FUNCTION_GEMMA: Dialect = Dialect {
         call: &[
             Part::Mark(&["<start_function_call>"]),
             Part::Space(""),
-            Part::Expression(&ExpressionForm { notation: Notation::Gemma { quote: "<escape>" }, ..GEMMA }),
+            Part::Expression(&ExpressionForm { arguments: ArgumentStyle::Gemma { quote: "<escape>" }, ..GEMMA }),
             Part::Space(""),
             Part::Maybe { marks: &["<end_function_call>"], write: true },
         ],
@@ -148,11 +147,17 @@ pub(super) const TOOL_CODE_FENCE: Form = Form {
     ..ANYWHERE
 };
 
-static PYTHON_LIST: ExpressionForm =
-    ExpressionForm { notation: Notation::Python, prefix: "", suffix: "", open: '(', list: true, separators: &[','] };
+static PYTHON_LIST: ExpressionForm = ExpressionForm {
+    arguments: ArgumentStyle::Python,
+    prefix: "",
+    suffix: "",
+    open: '(',
+    list: true,
+    separators: &[','],
+};
 
 static PYTHON_LINES: ExpressionForm = ExpressionForm {
-    notation: Notation::Python,
+    arguments: ArgumentStyle::Python,
     prefix: "",
     suffix: "",
     open: '(',
@@ -166,7 +171,7 @@ pub(super) const BUILT_IN: Form = Form {
         Part::Mark(&["<|python_tag|>"]),
         Part::Space(""),
         Part::Expression(&ExpressionForm {
-            notation: Notation::Python,
+            arguments: ArgumentStyle::Python,
             prefix: "",
             suffix: ".call",
             open: '(',
@@ -178,7 +183,7 @@ pub(super) const BUILT_IN: Form = Form {
 };
 
 const GEMMA: ExpressionForm = ExpressionForm {
-    notation: Notation::Gemma { quote: "<|\"|>" },
+    arguments: ArgumentStyle::Gemma { quote: "<|\"|>" },
     prefix: "call:",
     suffix: "",
     open: '{',

@@ -1,6 +1,6 @@
 //! How tagged parameters are spelled, by family.
 
-use crate::params::{ParamForm, Style, Trim, Typing};
+use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 
 /// `<parameter=a>⏎1⏎</parameter>`.
 pub(super) static QWEN: ParamForm = ParamForm {

@@ -1,6 +1,6 @@
 //! How tools and results are told, by family.
 
-use crate::prompt::{List, Prompt};
+use crate::dialect::prompt::{List, Prompt};
 
 /// Tools in JSON lines, results named by an attribute.
 pub(super) static PLAIN: Prompt = BASE;
