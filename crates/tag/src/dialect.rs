@@ -20,6 +20,12 @@ pub struct Dialect {
     pub aliases: &'static [&'static str],
     /// The models that write it.
     pub models: &'static str,
+    /// A link to the chat template, parser or page that defines it; or why there is none.
+    pub source: &'static str,
+    /// By how many characters a name is reported after the one that ends it: where the dialect is known, and where any may come.
+    pub late: (u8, u8),
+    /// The dialect that its text is read as where none is named, since nothing in it tells the two apart.
+    pub(crate) read_as: Option<&'static str>,
     /// How a call may be written. The first form is the one that is prompted; the others are what models also do.
     pub(crate) forms: &'static [Form],
     /// What stands around calls and answers.
@@ -29,6 +35,11 @@ pub struct Dialect {
 }
 
 impl Dialect {
+    /// Whether this is its name or one of its aliases.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+
     /// The markers round its reasoning, the usual ones.
     pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
         self.framing.reasoning.first().copied()
@@ -180,7 +191,7 @@ pub(crate) struct FreeText {
 }
 
 /// What stands around calls and answers.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framing {
     /// Markers of reasoning: opening, closing. The first pair is the usual one.
     pub reasoning: &'static [(&'static str, &'static str)],
@@ -192,6 +203,13 @@ pub(crate) struct Framing {
     pub dropped: &'static [&'static str],
     /// The same, at the beginning of the message only.
     pub dropped_first: &'static [&'static str],
+    /// What only the template or a tool writes, such as the beginning of the user's turn: where a model writes it, no call follows.
+    /// It is looked for in streams of every dialect.
+    pub foreign: &'static [&'static str],
+    /// The same at the beginning of a line, in streams of this dialect.
+    pub foreign_lines: &'static [&'static str],
+    /// Other tokens of the template; `--lint` reports them in text of any dialect.
+    pub tokens: &'static [&'static str],
     /// The answer comes in messages with headers that name a channel or a recipient (Harmony, Muse).
     pub messages: bool,
 }

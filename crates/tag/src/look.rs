@@ -2,7 +2,7 @@
 
 use crate::dialect::{Dialect, Ends, Form, Part, Prefilled, Scope};
 use crate::run::first;
-use crate::table;
+use std::collections::BTreeSet;
 
 /// What a marker that was found may begin or end.
 #[derive(Clone, Copy, Debug)]
@@ -57,25 +57,6 @@ pub struct Look {
     pub(crate) messages: bool,
 }
 
-/// The beginnings of turns that are not the model's, and of results, in the templates of the dialects.
-const FOREIGN: &[&str] = &[
-    "<|im_start|>user",
-    "<|im_start|>tool",
-    "<|im_start|>system",
-    "<|start_header_id|>user",
-    "<|start_header_id|>ipython",
-    "<start_of_turn>user",
-    "<|turn>user",
-    "<|user|>",
-    "<|observation|>",
-    "<｜User｜>",
-    "<｜tool▁outputs▁begin｜>",
-    "<tool_response>",
-    "<tool_result",
-    "[TOOL_RESULTS]",
-    "[INST]",
-];
-
 /// A name that is not in the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDialect {
@@ -127,7 +108,7 @@ impl Look {
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         let (mut prefilled, mut messages) = (Prefilled::No, false);
-        for dialect in dialects.iter().filter(|d| !many || !table::READ_AS.iter().any(|(name, _)| *name == d.name)) {
+        for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
             let framing = dialect.framing;
             for form in dialect.forms {
                 if form.section.as_ref().is_none_or(|s| s.optional) {
@@ -175,10 +156,11 @@ impl Look {
         if messages {
             ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
         }
-        FOREIGN.iter().for_each(|mark| add(mark, Target::Foreign(false)));
-        if dialects.iter().any(|d| matches!(d.name, "react")) {
-            add("Observation:", Target::Foreign(true));
-        }
+        // The same turn may begin in the templates of several dialects.
+        let all: BTreeSet<&str> = Dialect::all().iter().flat_map(|d| d.framing.foreign).copied().collect();
+        all.into_iter().for_each(|mark| add(mark, Target::Foreign(false)));
+        let lines: BTreeSet<&str> = dialects.iter().flat_map(|d| d.framing.foreign_lines).copied().collect();
+        lines.into_iter().for_each(|mark| add(mark, Target::Foreign(true)));
         // Words that open reasoning are ordinary ones where another dialect may be meant.
         if many {
             let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_) | Target::DroppedWord);

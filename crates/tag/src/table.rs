@@ -1,112 +1,23 @@
-//! The table of dialects: a row each, in the order of their names; but of two that look alike the more usual one comes first,
-//! since it is taken where the text leaves open which is meant.
+//! The table of dialects, which the build script makes of the files in `dialects/`: in the order of the names; but of two that
+//! look alike the more usual one comes first, since it is taken where the text leaves open which is meant.
 
-mod around;
-mod attribute;
-mod element;
-mod equals;
-mod expressions;
-mod header;
-mod json;
-mod keys;
-mod pairs;
-mod params;
-mod prompts;
-mod text;
+use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
+use crate::dialect::params::{ParamForm, Style, Trim, Typing};
+use crate::dialect::prompt::{List, Prompt};
+use crate::dialect::{
+    Dialect, Ends, Form, Framing, FreeText, Header, Keys, Needs, Part, Prefilled, Scope, Section, Shape, StartTag,
+};
+use crate::notation::{self, NotationError};
 
-use crate::dialect::{Dialect, Form, Needs, Scope, Section};
-
-pub(crate) static ALL: &[Dialect] = &[
-    element::ANTHROPIC_2024,
-    attribute::ANTHROPIC,
-    json::APERTUS,
-    json::APRIEL,
-    json::COHERE_COMMAND,
-    json::COHERE_R_PLUS,
-    header::DEEPSEEK_R1,
-    header::DEEPSEEK_V3,
-    header::DEEPSEEK_V31,
-    attribute::DEEPSEEK_V32,
-    attribute::DEEPSEEK_V4,
-    attribute::DEEPSEEK_V41,
-    attribute::DOTS,
-    json::ERNIE45,
-    text::FENCED_JSON,
-    json::FIREFUNCTION,
-    header::FUNCTIONARY_V31,
-    header::FUNCTIONARY_V32,
-    expressions::FUNCTION_GEMMA,
-    expressions::GEMMA4,
-    header::GIGACHAT3,
-    pairs::GLM45,
-    pairs::GLM47,
-    json::GRANITE_20B_FC,
-    json::GRANITE3,
-    json::GRANITE4,
-    header::HARMONY,
-    json::HERMES,
-    json::HUNYUAN_A13B,
-    pairs::HUNYUAN_V3,
-    pairs::HUNYUAN_V4,
-    json::INKLING,
-    json::INTERNLM2,
-    json::JAMBA,
-    pairs::K2_HORIZON,
-    header::KIMI_K2,
-    attribute::KIMI_K3,
-    text::LANGCHAIN_XML,
-    expressions::LFM2,
-    pairs::LING3,
-    json::LLAMA3_JSON,
-    expressions::LLAMA4,
-    json::LMSTUDIO,
-    json::LONGCAT,
-    attribute::MINICPM5,
-    attribute::MINIMAX_M2,
-    element::MINIMAX_M3,
-    header::MISTRAL_V11,
-    header::MISTRAL_V13,
-    json::MISTRAL_V3,
-    attribute::MUSE_ATEM,
-    json::NEMOTRON,
-    expressions::OLMO3,
-    json::PHI4_MINI,
-    header::PLAMO3,
-    pairs::POOLSIDE,
-    expressions::PYTHONIC,
-    text::QWEN_AGENT,
-    equals::QWEN3_CODER,
-    equals::MIMO,
-    text::REACT,
-    json::SARASHINA,
-    equals::SEED_OSS,
-    pairs::SPARK25,
-    attribute::STEP3,
-    equals::STEP3P5,
-    expressions::TOOL_CODE,
-    header::TOOL_NAME_TAG,
-    json::XLAM,
-];
-
-/// Dialects whose text is read as another's where none is named, since nothing in it tells them apart.
-pub(crate) static READ_AS: &[(&str, &str)] = &[("mimo-xml", "qwen3-coder-xml")];
-
-/// What most forms have in common; the call is always their own.
-const ANYWHERE: Form = Form { section: None, call: &[], between: "\n", scope: Scope::Anywhere, needs: Needs::Listed };
-
-/// What bare forms have in common: nothing marks them, so they begin the message and name a known tool.
-const MESSAGE: Form = Form { scope: Scope::Message, needs: Needs::Known, ..ANYWHERE };
-
-/// A section whose calls stand in lines; its markers are always its own.
-const LINES: Section = Section { open: &[], close: &[], optional: true, inside: "\n", between: "\n" };
+static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
 
 /// The dialect of prompts that name none.
 pub const DEFAULT: &str = "tool-name-tag";
 
 impl Dialect {
-    /// The dialect of this name or alias.
+    /// The dialect of the table that has this name or alias.
     pub fn named(name: &str) -> Option<&'static Dialect> {
-        Dialect::all().iter().find(|d| d.name == name || d.aliases.contains(&name))
+        Dialect::all().iter().find(|d| d.is_named(name))
     }
 
     /// The whole table, mostly in the order of the names: of two that look alike the more usual one comes first.
@@ -115,11 +26,43 @@ impl Dialect {
     }
 }
 
+/// The dialects that a name can mean: those of users' files, and those of the table.
+#[derive(Clone, Debug, Default)]
+pub struct Dialects {
+    own: Vec<&'static Dialect>,
+}
+
+impl Dialects {
+    /// Adds the dialects of a file, whose name is for errors. They stay in memory until the process ends, as the table does.
+    ///
+    /// # Errors
+    /// The file has a mistake; then no dialect is added.
+    pub fn add(&mut self, file: &str, text: &str) -> Result<(), NotationError> {
+        let known: Vec<&Dialect> = self.all().collect();
+        let read = notation::read(&[(file, text)], &known)?;
+        self.own.extend(&*read.leak());
+        Ok(())
+    }
+
+    /// Those of users' files.
+    pub fn own(&self) -> &[&'static Dialect] {
+        &self.own
+    }
+
+    /// All of them. The user's own come first: of two that look alike the first is taken.
+    pub fn all(&self) -> impl Iterator<Item = &'static Dialect> {
+        self.own.iter().copied().chain(ALL)
+    }
+
+    /// The dialect of this name or alias.
+    pub fn named(&self, name: &str) -> Option<&'static Dialect> {
+        self.all().find(|d| d.is_named(name))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Part;
-    use std::collections::HashSet;
 
     const REQUIRED: &str = "anthropic-xml apertus apriel cohere-command cohere-r-plus deepseek-r1 deepseek-v3 deepseek-v31 \
         deepseek-v32 deepseek-v4 deepseek-v41 fenced-json firefunction-v2 functionary-v3.1 functionary-v3.2 gemma4 gigachat3 \
@@ -130,21 +73,15 @@ mod tests {
         olmo3-pythonic phi4-mini plamo3 poolside-v1 sarashina step3 xlam ernie45 tool-code qwen-agent anthropic-2024 dots";
 
     #[test]
-    fn every_name_stands_once() {
-        let mut seen = HashSet::new();
-        for dialect in ALL {
-            for name in std::iter::once(&dialect.name).chain(dialect.aliases) {
-                assert!(seen.insert(*name), "{name} stands twice");
-                assert!(Dialect::named(name).is_some_and(|d| d.name == dialect.name));
-            }
-        }
-    }
-
-    #[test]
     fn the_rows_are_in_the_order_of_their_names() {
         // MiMo writes what Qwen 3 Coder writes, but means the white space in it.
-        let names: Vec<_> = ALL.iter().map(|d| d.name).filter(|name| *name != "mimo-xml").collect();
+        let names: Vec<_> = ALL.iter().filter(|d| d.read_as.is_none()).map(|d| d.name).collect();
         assert!(names.is_sorted(), "{names:?}");
+        for dialect in ALL {
+            let usual = dialect.read_as.map(|name| Dialect::named(name).expect("a dialect of the table"));
+            let at = |name: &str| ALL.iter().position(|d| d.name == name);
+            assert!(usual.is_none_or(|usual| at(usual.name) < at(dialect.name)), "{}", dialect.name);
+        }
     }
 
     #[test]
@@ -155,42 +92,28 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_stand_anywhere_begin_with_a_marker() {
+    fn every_dialect_has_models_and_a_source() {
         for dialect in ALL {
-            for form in dialect.forms {
-                let marked = matches!(form.call.first(), Some(Part::Mark(_) | Part::Tag(_)));
-                let section = form.section.as_ref();
-                assert!(
-                    marked || form.scope == Scope::Message || section.is_some_and(|s| !s.optional),
-                    "{}: {:?}",
-                    dialect.name,
-                    form.call
-                );
-                assert!(
-                    section.is_none_or(|s| !s.optional || marked),
-                    "{}: an optional section needs markers",
-                    dialect.name
-                );
-            }
+            let reasons = ["none", "no template", "toolpipe's own"];
+            let told = dialect.source.starts_with("https://") || reasons.iter().any(|r| dialect.source.starts_with(r));
+            assert!(told && !dialect.models.is_empty(), "{}: {}", dialect.name, dialect.source);
         }
     }
 
-    /// Where a text is cut after the shorter of two spellings, the longer one would not be seen.
+    /// The build script writes the table as Rust: nothing of the files may be lost in it.
     #[test]
-    fn no_spelling_is_the_beginning_of_another() {
-        for dialect in ALL {
-            for part in dialect.forms.iter().flat_map(|form| form.call) {
-                let (Part::Mark(marks) | Part::Maybe { marks, .. }) = part else { continue };
-                let twice = |a: &&str| marks.iter().filter(|b| b.starts_with(*a)).count() > 1;
-                assert!(!marks.iter().any(twice), "{}: {marks:?}", dialect.name);
-            }
-        }
-    }
-
-    #[test]
-    fn only_messages_do_without_forms() {
-        for dialect in ALL {
-            assert!(dialect.framing.messages || !dialect.forms.is_empty(), "{}", dialect.name);
+    fn the_files_read_back_as_the_table() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("dialects");
+        let files: Vec<(String, String)> = std::fs::read_dir(folder)
+            .expect("the folder")
+            .map(|entry| entry.expect("a file").path())
+            .map(|path| (path.display().to_string(), std::fs::read_to_string(&path).expect("a file")))
+            .collect();
+        let files: Vec<(&str, &str)> = files.iter().map(|(file, text)| (&file[..], &text[..])).collect();
+        let read = notation::read(&files, &[]).expect("files without mistakes");
+        assert_eq!(read.len(), ALL.len());
+        for dialect in &read {
+            assert_eq!(Some(dialect), Dialect::named(dialect.name));
         }
     }
 }

@@ -1,0 +1,275 @@
+//! How one call is written: `<tool_call>⏎{name, arguments}⏎</tool_call>?`.
+
+use super::parameter::attribute;
+use super::scan::{Token, scan};
+use super::spellings::Spellings;
+use super::{all, keep, marker, one};
+use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
+use crate::dialect::params::{ParamForm, Style};
+use crate::dialect::{FreeText, Header, Keys, Part, Shape, StartTag};
+
+/// What the notation of a call refers to.
+pub(super) struct More<'a> {
+    pub spellings: &'a Spellings,
+    pub parameter: Option<ParamForm>,
+    /// What ends free text where no marker follows it.
+    pub text_ends: Option<&'static [&'static str]>,
+    pub text_escapes: &'static [(&'static str, &'static str)],
+}
+
+/// Reads the notation of a call.
+pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [Part], String> {
+    let mut reader = Reader { more, parts: Vec::new() };
+    let tokens = scan(text)?;
+    let mut rest = &tokens[..];
+    while !rest.is_empty() {
+        rest = reader.next(rest)?;
+    }
+    let mut parts = reader.parts;
+    for n in 0..parts.len() {
+        let (before, behind) = parts.split_at_mut(n + 1);
+        follow(&mut before[n], behind)?;
+    }
+    Ok(all(parts))
+}
+
+struct Reader<'a> {
+    more: &'a More<'a>,
+    parts: Vec<Part>,
+}
+
+impl Reader<'_> {
+    /// Takes the next part, and gives the tokens after it.
+    fn next<'t>(&mut self, tokens: &'t [Token]) -> Result<&'t [Token], String> {
+        match tokens {
+            [Token::Text(open), Token::Slot(slot), rest @ ..] if slot == "name" && attribute(open).is_some() => {
+                self.tag(open, rest)
+            }
+            [Token::Text(text), Token::Maybe, rest @ ..] => {
+                let marks = self.more.spellings.of(mark(text)?);
+                self.parts.push(Part::Maybe { marks, write: true });
+                Ok(rest)
+            }
+            [Token::Text(text), rest @ ..] => {
+                self.parts.push(Part::Mark(self.more.spellings.of(mark(text)?)));
+                Ok(rest)
+            }
+            [Token::Unwritten(text), rest @ ..] => {
+                let marks = self.more.spellings.of(mark(text)?);
+                self.parts.push(Part::Maybe { marks, write: false });
+                Ok(rest)
+            }
+            [Token::Space(space), rest @ ..] => {
+                self.parts.push(Part::Space(keep(&**space)));
+                Ok(rest)
+            }
+            [Token::Cut, rest @ ..] => Ok(rest),
+            [Token::Maybe, ..] => Err("'?' follows no marker; expected '\\?' for the character itself".to_owned()),
+            [Token::Slot(slot), Token::Maybe, rest @ ..] if slot == "text" => {
+                self.parts.push(self.free(true));
+                Ok(rest)
+            }
+            [Token::Slot(slot), rest @ ..] => self.slot(slot, false, rest),
+            [Token::List(slot), rest @ ..] => self.slot(slot, true, rest),
+            [] => Ok(tokens),
+        }
+    }
+
+    /// A start tag with the name in an attribute, whose beginning is `open`.
+    fn tag<'t>(&mut self, open: &str, tokens: &'t [Token]) -> Result<&'t [Token], String> {
+        const WRONG: &str = "the start tag does not end; expected such as <f name=\"{name}\">";
+        let (open, name) = attribute(open).ok_or(WRONG)?;
+        let (text, rest) = match tokens {
+            [Token::Text(a), Token::Slot(n), Token::Text(b), rest @ ..] if n == "n" => (format!("{a}{{n}}{b}"), rest),
+            [Token::Text(text), rest @ ..] => (text.clone(), rest),
+            _ => return Err(WRONG.to_owned()),
+        };
+        // The tag's other attributes end with the last quote.
+        let text = text.strip_prefix('"').ok_or(WRONG)?;
+        let (others, end) = text.split_at(text.rfind('"').map_or(0, |at| at + 1));
+        let tag = StartTag {
+            open: self.more.spellings.of(mark(open)?),
+            end: keep(mark(end)?),
+            name: keep(name),
+            rest: keep(others),
+        };
+        self.parts.push(Part::Tag(one(tag)));
+        Ok(rest)
+    }
+
+    fn slot<'t>(&mut self, slot: &str, list: bool, rest: &'t [Token]) -> Result<&'t [Token], String> {
+        let part = match slot {
+            "arguments" => Part::Arguments,
+            "parameters" => {
+                const NONE: &str = "{parameters} without 'parameter'; expected both";
+                Part::Params(one(self.more.parameter.ok_or(NONE)?))
+            }
+            "text" => self.free(false),
+            "name" => Part::Name { until: &[], header: Header::Name },
+            "functions.name:n" => Part::Name { until: &[], header: Header::Counted },
+            "author" => Part::Author { until: &[] },
+            "id" => Part::Id { until: &[] },
+            "count" => Part::Count,
+            _ if slot.contains(['(', '{']) => Part::Expression(one(expression(slot, list)?)),
+            _ => Part::Calls(one(keys(slot, list)?)),
+        };
+        // White space may surround what is more than a word.
+        let (before, after) = match part {
+            Part::Arguments | Part::Expression(_) | Part::Calls(_) => (true, true),
+            Part::Params(_) => (false, true),
+            _ => (false, false),
+        };
+        if before && matches!(self.parts.last(), Some(Part::Mark(_) | Part::Tag(_) | Part::Maybe { .. })) {
+            self.parts.push(Part::Space(""));
+        }
+        self.parts.push(part);
+        if after && matches!(rest.first(), Some(Token::Text(_))) {
+            self.parts.push(Part::Space(""));
+        }
+        Ok(rest)
+    }
+
+    fn free(&self, optional: bool) -> Part {
+        let until = self.more.text_ends.unwrap_or_default();
+        Part::Free(one(FreeText { until, optional, escapes: self.more.text_escapes }))
+    }
+}
+
+fn mark(text: &str) -> Result<&str, String> {
+    marker(text)?;
+    match text.trim() == text {
+        true => Ok(text),
+        false => Err(format!(
+            "the marker '{text}' has white space at an end; expected ⏎, ␣ or · between it and what follows"
+        )),
+    }
+}
+
+/// Completes a part that ends where the next one begins.
+fn follow(part: &mut Part, behind: &[Part]) -> Result<(), String> {
+    match part {
+        Part::Name { until, .. } | Part::Author { until } | Part::Id { until } => {
+            let mut ends = Vec::new();
+            beginnings(behind, &mut ends);
+            if ends.is_empty() {
+                return Err("a name or id is followed by nothing that ends it; expected a marker or ⏎".to_owned());
+            }
+            *until = all(ends);
+        }
+        Part::Params(form) => {
+            let Some(call_closers) = next_marks(behind) else {
+                return Err("{parameters} without a marker after it; expected the one that ends the call".to_owned());
+            };
+            *form = one(ParamForm { call_closers, ..**form });
+        }
+        Part::Free(free) if free.until.is_empty() => {
+            let until = match behind.first() {
+                Some(Part::Mark(marks) | Part::Maybe { marks, .. }) => *marks,
+                _ => return Err("{text} is followed by no marker; expected one, or 'text_ends'".to_owned()),
+            };
+            *free = one(FreeText { until, ..**free });
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What may stand at the beginning of these parts, after a name.
+fn beginnings(parts: &[Part], ends: &mut Vec<&'static str>) {
+    for (n, part) in parts.iter().enumerate() {
+        match part {
+            Part::Mark(marks) => return ends.extend(*marks),
+            Part::Maybe { marks, .. } => ends.extend(*marks),
+            Part::Space(space) if space.contains('\n') => return ends.extend(LINE_ENDS),
+            Part::Space(_) => {}
+            Part::Arguments => return ends.push("{"),
+            Part::Params(form) => {
+                match form.style {
+                    Style::Equals { open, .. } => ends.push(open),
+                    Style::Attribute { open, .. } => ends.extend(open),
+                    Style::Pair { key, .. } => ends.push(key.0),
+                    Style::Element { prefix } => ends.push(keep(format!("{prefix}<"))),
+                }
+                // Without a parameter the call ends at once.
+                ends.extend(next_marks(&parts[n + 1..]).unwrap_or_default());
+                return ends.extend(LINE_ENDS);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// What ends a line.
+const LINE_ENDS: [&str; 2] = ["\n", "\r\n"];
+
+/// The next marker that is required.
+fn next_marks(parts: &[Part]) -> Option<&'static [&'static str]> {
+    parts.iter().find_map(|part| match part {
+        Part::Mark(marks) => Some(*marks),
+        _ => None,
+    })
+}
+
+/// The members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`. Other usual keys are read too.
+fn keys(slot: &str, list: bool) -> Result<Keys, String> {
+    const EXPECTED: &str = "{name}, {id}, {arguments}, {parameters}, {text}, {name, arguments}, {id, name, arguments}, \
+        [{name: arguments}], [{'name', 'arguments'}], {name(a=1)} or {name{a:\"x\"}}";
+    let wrong = || format!("the slot {{{slot}}} is unknown; expected {EXPECTED}");
+    let members: Vec<&str> = slot.split(',').map(str::trim).collect();
+    let python = list && members.iter().all(|word| word.len() > 2 && word.starts_with('\'') && word.ends_with('\''));
+    let (id, name, arguments, shape) = match members[..] {
+        ["name: arguments"] if list => (None, "name", "arguments", Shape::Single),
+        [name, arguments] if python => (None, name.trim_matches('\''), arguments.trim_matches('\''), Shape::Python),
+        [name, arguments] => (None, name, arguments, if list { Shape::Array } else { Shape::Object }),
+        [id, name, arguments] => (Some(id), name, arguments, if list { Shape::Array } else { Shape::Object }),
+        _ => return Err(wrong()),
+    };
+    let (id, write_id) = match id {
+        Some(id) => (id.trim_end_matches('?'), !id.ends_with('?')),
+        None => ("id", false),
+    };
+    let is_key = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
+    if ![id, name, arguments].into_iter().all(is_key) {
+        return Err(wrong());
+    }
+    let spellings = |own: &str, usual: &[&'static str]| {
+        let others = usual.iter().copied().filter(|key| *key != own);
+        all(std::iter::once(keep(own)).chain(others).collect())
+    };
+    Ok(Keys {
+        name: spellings(name, &["name"]),
+        arguments: spellings(arguments, &["arguments", "parameters"]),
+        id: spellings(id, &["id"]),
+        write_id,
+        shape,
+    })
+}
+
+/// A call expression, by the example of one: `name(a=1)`, `call:name{a:<|"|>x<|"|>}`. In a list, `[{…}]`, or in lines, `{…⏎}`,
+/// several may follow.
+fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
+    let wrong = || {
+        format!(
+            "the call {{{slot}}} is not understood; expected such as {{name(a=1)}}, {{name(a=1)⏎}} or {{name{{a:\"x\"}}}}"
+        )
+    };
+    let one = slot.strip_suffix(['⏎', '\n']);
+    let (prefix, rest) = one.unwrap_or(slot).split_once("name").ok_or_else(wrong)?;
+    let (at, open) = rest.char_indices().find(|(_, c)| matches!(c, '(' | '{')).ok_or_else(wrong)?;
+    let (suffix, arguments) = rest.split_at(at);
+    let arguments = match arguments {
+        "(a=1)" => ArgumentStyle::Python,
+        _ => {
+            let value = arguments.strip_prefix("{a:").and_then(|a| a.strip_suffix('}')).ok_or_else(wrong)?;
+            let (quote, same) = value.split_once('x').filter(|(quote, same)| quote == same).ok_or_else(wrong)?;
+            marker(same)?;
+            ArgumentStyle::Gemma { quote: keep(quote) }
+        }
+    };
+    let separators: &[char] = match (list, one) {
+        (true, _) => &[','],
+        (false, Some(_)) => &['\n', ';', ','],
+        (false, None) => &[],
+    };
+    Ok(ExpressionForm { arguments, prefix: keep(prefix), suffix: keep(suffix), open, list, separators })
+}

@@ -1,0 +1,128 @@
+//! The pieces of a notation: markers, white space and slots.
+//!
+//! `⏎`, `␣` and `·` are white space: any is read there, and a newline, a space or nothing is written. `¦` ends a marker where
+//! the next one follows at once. `{…}` is a slot, `[{…}]` a list of them. `?` after a piece: it may be missing. `(…)` is a marker
+//! that is read if it is there and never written. `\` before a character: it is part of a marker.
+
+/// A piece of a notation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    /// A marker, or the text of one up to a slot.
+    Text(String),
+    /// White space: this is written.
+    Space(String),
+    /// The end of a marker before another one.
+    Cut,
+    /// What is in the braces.
+    Slot(String),
+    /// What is in the braces, in brackets.
+    List(String),
+    /// The piece before may be missing.
+    Maybe,
+    /// A marker that is read but not written.
+    Unwritten(String),
+}
+
+/// The pieces of `text`.
+pub(super) fn scan(text: &str) -> Result<Vec<Token>, String> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        match c {
+            '⏎' | '\n' => space(&mut tokens, "\n"),
+            '␣' => space(&mut tokens, " "),
+            '·' => space(&mut tokens, ""),
+            '¦' => tokens.push(Token::Cut),
+            '?' => tokens.push(Token::Maybe),
+            '{' => {
+                let inside = inside(&mut rest, '{', '}')?;
+                match tokens.last_mut() {
+                    Some(Token::Text(before)) if before.ends_with('[') && rest.starts_with(']') => {
+                        rest = &rest[1..];
+                        before.pop();
+                        if before.is_empty() {
+                            tokens.pop();
+                        }
+                        tokens.push(Token::List(inside));
+                    }
+                    _ => tokens.push(Token::Slot(inside)),
+                }
+            }
+            '(' => {
+                let inside = inside(&mut rest, '(', ')')?;
+                tokens.push(Token::Unwritten(inside));
+            }
+            '\\' => match rest.chars().next() {
+                Some(c) => {
+                    rest = &rest[c.len_utf8()..];
+                    letter(&mut tokens, c);
+                }
+                None => return Err("it ends with '\\'; expected a character after it".to_owned()),
+            },
+            c => letter(&mut tokens, c),
+        }
+    }
+    Ok(tokens)
+}
+
+fn letter(tokens: &mut Vec<Token>, c: char) {
+    match tokens.last_mut() {
+        Some(Token::Text(text)) => text.push(c),
+        _ => tokens.push(Token::Text(c.to_string())),
+    }
+}
+
+fn space(tokens: &mut Vec<Token>, written: &str) {
+    match tokens.last_mut() {
+        Some(Token::Space(space)) => space.push_str(written),
+        _ => tokens.push(Token::Space(written.to_owned())),
+    }
+}
+
+/// The text up to the bracket that closes the one before it; takes both off `rest`.
+fn inside(rest: &mut &str, open: char, close: char) -> Result<String, String> {
+    let mut depth = 1;
+    for (at, c) in rest.char_indices() {
+        depth += i32::from(c == open) - i32::from(c == close);
+        if depth == 0 {
+            let inside = rest[..at].to_owned();
+            *rest = &rest[at + 1..];
+            return Ok(inside);
+        }
+    }
+    Err(format!("'{open}' has no '{close}'; expected it, or '\\{open}' for the character itself"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_has_markers_white_space_and_slots() {
+        let text = |text: &str| Token::Text(text.to_owned());
+        let slot = |text: &str| Token::Slot(text.to_owned());
+        let space = |text: &str| Token::Space(text.to_owned());
+        assert_eq!(
+            scan("<a>⏎{name, arguments}·⏎</a>?(<b>)"),
+            Ok(vec![
+                text("<a>"),
+                space("\n"),
+                slot("name, arguments"),
+                space("\n"),
+                text("</a>"),
+                Token::Maybe,
+                Token::Unwritten("<b>".to_owned())
+            ])
+        );
+        assert_eq!(scan("f[{x}]g[h]"), Ok(vec![text("f"), Token::List("x".to_owned()), text("g[h]")]));
+        assert_eq!(
+            scan("Action¦:␣{call:name{a:x}}"),
+            Ok(vec![text("Action"), Token::Cut, text(":"), space(" "), slot("call:name{a:x}")])
+        );
+        assert_eq!(scan("\\{\\?\\⏎"), Ok(vec![text("{?⏎")]));
+        for wrong in ["{a", "(a", "a\\", "{{a}"] {
+            assert!(scan(wrong).is_err(), "{wrong}");
+        }
+    }
+}

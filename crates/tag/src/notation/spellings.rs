@@ -1,0 +1,46 @@
+//! Markers that models spell in several ways.
+
+use super::entry::{Entry, Fault, Row};
+use super::{all, keep, marker};
+use std::cell::Cell;
+
+/// Lists of spellings. The first of each is the one that is written and that stands for all of them in the notation.
+#[derive(Debug, Default)]
+pub(super) struct Spellings {
+    lists: Vec<(Entry<&'static [&'static str]>, Cell<bool>)>,
+}
+
+impl Spellings {
+    pub fn read(row: &Row<'_>) -> Result<Spellings, Fault> {
+        let mut lists = Vec::new();
+        for list in row.lists("spellings", marker)? {
+            if list.value.len() < 2 {
+                return Err(list.fault("spellings: a list of fewer than two; expected all spellings of one marker"));
+            }
+            lists.push((Entry { line: list.line, value: all(list.value) }, Cell::new(false)));
+        }
+        Ok(Spellings { lists })
+    }
+
+    /// All spellings of a marker.
+    pub fn of(&self, marker: &str) -> &'static [&'static str] {
+        match self.lists.iter().find(|(list, _)| list.value[0] == marker) {
+            Some((list, used)) => {
+                used.set(true);
+                list.value
+            }
+            None => all(vec![keep(marker)]),
+        }
+    }
+
+    /// That every list is of a marker of the dialect: one that is not holds a mistake.
+    pub fn expect_used(&self) -> Result<(), Fault> {
+        match self.lists.iter().find(|(_, used)| !used.get()) {
+            None => Ok(()),
+            Some((list, _)) => Err(list.fault(format!(
+                "spellings: no marker is written '{}'; expected the spelling that the notation has as the first one",
+                list.value[0]
+            ))),
+        }
+    }
+}
