@@ -8,22 +8,26 @@
 mod choices;
 mod glob;
 mod hidden;
+mod index;
 mod kind;
 mod line;
 mod machine;
 pub mod payload;
 mod raw;
 mod scan;
+mod surrogates;
 pub mod unit;
 mod write;
 
 pub use choices::Choices;
 pub use glob::Glob;
 pub use hidden::{escaped, is_hidden, safe_json};
+pub use index::Index;
 pub use kind::Kind;
 pub use line::{Event, Field, Scanner};
 pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
-pub use raw::{Entries, Items, Raw, Surrogates};
+pub use raw::Raw;
 pub use scan::{MAX_DEPTH, ScanError, plain};
+pub use surrogates::Surrogates;
 pub use write::{Array, Object, cut, minify, push_string, quoted};

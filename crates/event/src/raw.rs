@@ -3,18 +3,22 @@
 //! Providers send the same field as a string, a number, an object or null. A typed struct fails the whole chunk then; this
 //! reader answers `None` for the one field. Numbers keep their digits, because nothing converts them before it is asked to.
 
+use crate::index::{Index, Token};
 use crate::scan::{self, Scan, ScanError};
+use crate::surrogates::Surrogates;
 use std::borrow::Cow;
 
 /// One complete, checked JSON value and its text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
     text: &'a str,
     escaped: bool,
+    /// Where the values inside lie, if an index has them; else they are found in the text.
+    tokens: &'a [Token],
 }
 
 impl<'a> Raw<'a> {
-    /// Checks that `text` is one JSON value with nothing but white space around it.
+    /// Checks that `text` is one JSON value with nothing but white space around it. Each look into the value walks its text again.
     ///
     /// # Errors
     /// Where and why it is not; also for values nested deeper than [`crate::MAX_DEPTH`].
@@ -22,11 +26,24 @@ impl<'a> Raw<'a> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
         let (end, escaped) = scan::value(b, start)?;
-        let rest = scan::space(b, end);
-        if rest < b.len() {
-            return scan::fail(rest, "text after the JSON value");
+        scan::end(b, end)?;
+        Ok(Raw::checked(&text[start..end], escaped))
+    }
+
+    /// As [`Raw::parse`], for a value that is looked into more than once: `index` keeps where each value inside it lies.
+    ///
+    /// # Errors
+    /// As [`Raw::parse`].
+    pub fn indexed(text: &'a str, index: &'a mut Index) -> Result<Self, ScanError> {
+        let b = text.as_bytes();
+        let start = scan::space(b, 0);
+        if !matches!(b.get(start), Some(b'{' | b'[')) {
+            return Raw::parse(text);
         }
-        Ok(Raw { text: &text[start..end], escaped })
+        index.begin(text.len());
+        let end = scan::container(b, start, index)?;
+        scan::end(b, end)?;
+        Ok(Raw { text: &text[start..end], escaped: false, tokens: index.inside() })
     }
 
     /// Checks the JSON value that `text` begins with, after white space; what follows it is not looked at.
@@ -37,11 +54,11 @@ impl<'a> Raw<'a> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);
         let (end, escaped) = scan::value(b, start)?;
-        Ok(Raw { text: &text[start..end], escaped })
+        Ok(Raw::checked(&text[start..end], escaped))
     }
 
     pub(crate) fn checked(text: &'a str, escaped: bool) -> Self {
-        Raw { text, escaped }
+        Raw { text, escaped, tokens: &[] }
     }
 
     /// The value as it was written.
@@ -95,54 +112,90 @@ impl<'a> Raw<'a> {
     /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Option<Cow<'a, str>> {
-        let inner = self.inner()?;
+        let inside = self.inside()?;
         if !self.escaped {
-            return Some(Cow::Borrowed(inner));
+            return Some(Cow::Borrowed(inside));
         }
-        let mut out = String::with_capacity(inner.len());
-        let mut half = Surrogates::default();
-        half.push(self, &mut out);
-        half.finish(&mut out);
+        let mut out = String::with_capacity(inside.len());
+        self.append_str(&mut out);
         Some(Cow::Owned(out))
     }
 
     /// The text of a string without escapes.
     #[inline]
     pub fn plain(self) -> Option<&'a str> {
-        (self.is_str() && !self.escaped).then(|| &self.text[1..self.text.len() - 1])
+        self.inside().filter(|_| !self.escaped)
     }
 
     /// The length in bytes of the string without its quotes and escapes; 0 for any other value.
     pub fn str_len(self) -> usize {
-        match self.inner() {
-            Some(inner) if !self.escaped => inner.len(),
+        match self.inside() {
+            Some(inside) if !self.escaped => inside.len(),
             Some(_) => self.str().map_or(0, |s| s.len()),
             None => 0,
         }
     }
 
-    /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is no string.
+    /// Appends the string's text to `out`. Gives `false`, and appends nothing, when this is not a string.
     #[inline]
     pub fn append_str(self, out: &mut String) -> bool {
-        let Some(inner) = self.inner() else { return false };
-        if self.escaped {
-            let mut half = Surrogates::default();
-            half.push(self, out);
-            half.finish(out);
-        } else {
-            out.push_str(inner);
-        }
-        true
+        let mut half = Surrogates::default();
+        half.push(self, out);
+        half.finish(out);
+        self.is_str()
     }
 
-    fn inner(self) -> Option<&'a str> {
-        self.text.strip_prefix('"')?.strip_suffix('"')
+    /// What lies between the quotes of a string.
+    #[inline]
+    fn inside(self) -> Option<&'a str> {
+        self.is_str().then(|| &self.text[1..self.text.len() - 1])
     }
 
-    /// The member `key` of an object; `None` when it is missing, is `null`, or this is no object.
+    /// The member `key` of an object; `None` when it is missing, is `null`, or this is not an object.
     /// Of a repeated key the last counts, as in every common parser, so that no two stages see different values.
     pub fn get(self, key: &str) -> Option<Raw<'a>> {
-        self.entries().filter(|(k, _)| k == key).last().map(|(_, v)| v).filter(|v| !v.is_null())
+        self.fields([key])[0]
+    }
+
+    /// The members `keys` of an object, each as [`Raw::get`] gives it, in one pass over the object.
+    // Inlined, so that each key is a constant: comparing with it costs two instructions nearly always.
+    #[inline(always)]
+    pub fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Raw<'a>>; N] {
+        let mut found = [None; N];
+        if self.tokens.is_empty() {
+            self.walk_fields(&keys, &mut found);
+        } else if self.is_object() {
+            let mut places = [usize::MAX; N];
+            let mut at = 0;
+            while let Some(token) = self.tokens.get(at) {
+                for (key, place) in keys.iter().zip(&mut places) {
+                    if token.is_named(self.text, key) {
+                        *place = at;
+                    }
+                }
+                at += 1 + token.inside as usize;
+            }
+            found = places.map(|at| Some(self.child(at, self.tokens.get(at)?)).filter(|value| !value.is_null()));
+        }
+        found
+    }
+
+    #[inline(never)]
+    fn walk_fields(self, keys: &[&str], found: &mut [Option<Raw<'a>>]) {
+        for (name, value) in self.entries() {
+            for (key, place) in keys.iter().zip(&mut *found) {
+                if *key == name {
+                    *place = Some(value).filter(|value| !value.is_null());
+                }
+            }
+        }
+    }
+
+    /// The value of the token at this place.
+    #[inline]
+    fn child(self, at: usize, token: &Token) -> Raw<'a> {
+        let tokens = &self.tokens[at + 1..][..token.inside as usize];
+        Raw { text: token.value(self.text), escaped: token.is_escaped, tokens }
     }
 
     /// The member reached by several keys, one inside the other.
@@ -155,189 +208,95 @@ impl<'a> Raw<'a> {
         self.get(key)?.str()
     }
 
-    /// The members of an object in order; nothing for any other value.
-    pub fn entries(self) -> Entries<'a> {
-        Entries { text: self.text, at: usize::from(self.is_object()), open: self.is_object() }
+    /// The members of an object in order, repeated keys included; nothing for any other value.
+    #[inline]
+    pub fn entries(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
+        Children::of(self, b'{').map(|(key, value)| (key.str().unwrap_or_default(), value))
     }
 
     /// The members that are whole at the beginning of an object that was cut.
-    pub fn members_of_cut(text: &'a str) -> Entries<'a> {
-        let at = scan::space(text.as_bytes(), 0);
-        let open = text.as_bytes().get(at) == Some(&b'{');
-        Entries { text, at: at + usize::from(open), open }
+    pub fn members_of_cut(text: &'a str) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
+        Raw::checked(&text[scan::space(text.as_bytes(), 0)..], false).entries()
     }
 
     /// The items of an array in order; nothing for any other value.
-    pub fn items(self) -> Items<'a> {
-        Items { text: self.text, at: usize::from(self.is_array()), open: self.is_array() }
+    #[inline]
+    pub fn items(self) -> impl Iterator<Item = Raw<'a>> + use<'a> {
+        Children::of(self, b'[').map(|(_, value)| value)
     }
 }
 
-/// The members of an object, in order, repeated keys included.
-#[derive(Clone, Debug)]
-pub struct Entries<'a> {
-    text: &'a str,
-    at: usize,
-    open: bool,
-}
-
-impl<'a> Iterator for Entries<'a> {
-    type Item = (Cow<'a, str>, Raw<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if !self.open {
-            return None;
-        }
-        let step = (|| -> Scan<_> {
-            let b = self.text.as_bytes();
-            let mut at = scan::space(b, self.at);
-            if b.get(at) == Some(&b',') {
-                at = scan::space(b, at + 1);
-            }
-            if b.get(at) != Some(&b'"') {
-                return scan::fail(at, "end");
-            }
-            let (end, escaped) = scan::string(b, at)?;
-            let key = Raw::checked(&self.text[at..end], escaped);
-            let colon = scan::space(b, end);
-            let start = scan::space(b, colon + 1);
-            let (end, escaped) = scan::value(b, start)?;
-            Ok((key, Raw::checked(&self.text[start..end], escaped), end))
-        })();
-        match step {
-            Ok((key, value, end)) => {
-                self.at = end;
-                Some((key.str()?, value))
-            }
-            Err(_) => {
-                self.open = false;
-                None
-            }
+impl Surrogates {
+    /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece. Values that are not strings are
+    /// ignored.
+    #[inline]
+    pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
+        if let Some(inside) = piece.inside() {
+            self.push_inside(inside, piece.escaped, out);
         }
     }
 }
 
-/// The items of an array, in order.
+/// What is in an array or object, in order: keys and values. An item has an empty key.
 #[derive(Clone, Debug)]
-pub struct Items<'a> {
-    text: &'a str,
+struct Children<'a> {
+    of: Raw<'a>,
+    /// The place of the next token; without tokens, where in the text the next child begins, or the comma before it.
     at: usize,
-    open: bool,
+    has_more: bool,
 }
 
-impl<'a> Iterator for Items<'a> {
-    type Item = Raw<'a>;
+impl<'a> Children<'a> {
+    /// The children of `value` if it begins with the bracket `open`.
+    #[inline]
+    fn of(value: Raw<'a>, open: u8) -> Self {
+        let has_more = value.text.as_bytes().first() == Some(&open);
+        Children { of: value, at: usize::from(value.tokens.is_empty()), has_more }
+    }
 
-    fn next(&mut self) -> Option<Raw<'a>> {
-        if !self.open {
-            return None;
-        }
-        let b = self.text.as_bytes();
+    /// The next child, found in the text.
+    #[inline(never)]
+    fn walk(&mut self) -> Scan<(Raw<'a>, Raw<'a>)> {
+        let text = self.of.text;
+        let b = text.as_bytes();
         let mut at = scan::space(b, self.at);
         if b.get(at) == Some(&b',') {
             at = scan::space(b, at + 1);
         }
-        match scan::value(b, at) {
-            Ok((end, escaped)) if b.get(at) != Some(&b']') => {
-                self.at = end;
-                Some(Raw::checked(&self.text[at..end], escaped))
+        let mut key = Raw::checked("", false);
+        if self.of.is_object() {
+            if b.get(at) != Some(&b'"') {
+                return scan::fail(at, "no key in quotes");
             }
-            _ => {
-                self.open = false;
-                None
-            }
+            let (end, escaped) = scan::string(b, at)?;
+            key = Raw::checked(&text[at..end], escaped);
+            at = scan::space(b, scan::space(b, end) + 1);
         }
+        let (end, escaped) = scan::value(b, at)?;
+        self.at = end;
+        Ok((key, Raw::checked(&text[at..end], escaped)))
     }
 }
 
-/// Joins strings that belong together although a surrogate pair (`\ud83d` `\ude00`) was cut between two of them.
-///
-/// One per text that arrives in pieces. A half that is never completed becomes U+FFFD.
-#[derive(Clone, Debug, Default)]
-pub struct Surrogates {
-    high: Option<u16>,
-}
+impl<'a> Iterator for Children<'a> {
+    type Item = (Raw<'a>, Raw<'a>);
 
-impl Surrogates {
-    /// Appends the next piece to `out`; a high surrogate at its end is kept for the next piece. Other values are ignored.
     #[inline]
-    pub fn push(&mut self, piece: Raw<'_>, out: &mut String) {
-        let Some(inner) = piece.inner() else { return };
-        if piece.escaped {
-            self.push_escaped(inner, out);
-        } else if !inner.is_empty() {
-            self.finish(out);
-            out.push_str(inner);
+    fn next(&mut self) -> Option<Self::Item> {
+        if !self.has_more {
+            return None;
         }
-    }
-
-    /// Pieces of arguments are short and full of `\"`, so this looks at each byte once and calls nothing for a plain run.
-    fn push_escaped(&mut self, inner: &str, out: &mut String) {
-        let b = inner.as_bytes();
-        let (mut from, mut i) = (0, 0);
-        while i < b.len() {
-            if b[i] != b'\\' {
-                i += 1;
-                continue;
-            }
-            if from < i {
-                self.finish(out);
-                out.push_str(&inner[from..i]);
-            }
-            i += match b.get(i + 1) {
-                Some(b'u') => {
-                    self.unit(inner.get(i + 2..i + 6).unwrap_or_default(), out);
-                    6
-                }
-                letter => {
-                    self.finish(out);
-                    out.push(match letter {
-                        Some(b'b') => '\u{8}',
-                        Some(b'f') => '\u{c}',
-                        Some(b'n') => '\n',
-                        Some(b'r') => '\r',
-                        Some(b't') => '\t',
-                        Some(c) => char::from(*c),
-                        None => '\u{fffd}',
-                    });
-                    2
-                }
-            };
-            from = i;
+        if self.of.tokens.is_empty() {
+            // The closing bracket is not a child, so it ends this as the end of a text that was cut does.
+            let child = self.walk().ok();
+            self.has_more = child.is_some();
+            return child;
         }
-        if from < b.len() {
-            self.finish(out);
-            out.push_str(&inner[from..]);
-        }
-    }
-
-    /// Writes U+FFFD for a half that was kept and never completed.
-    pub fn finish(&mut self, out: &mut String) {
-        if self.high.take().is_some() {
-            out.push('\u{fffd}');
-        }
-    }
-
-    /// One `\uXXXX`.
-    fn unit(&mut self, hex: &str, out: &mut String) {
-        let unit = u16::from_str_radix(hex, 16).unwrap_or(0xfffd);
-        match (self.high.take(), unit) {
-            (high, 0xd800..=0xdbff) => {
-                if high.is_some() {
-                    out.push('\u{fffd}');
-                }
-                self.high = Some(unit);
-            }
-            (Some(high), 0xdc00..=0xdfff) => {
-                out.extend(char::decode_utf16([high, unit]).map(|c| c.unwrap_or('\u{fffd}')));
-            }
-            (high, _) => {
-                if high.is_some() {
-                    out.push('\u{fffd}');
-                }
-                out.push(char::from_u32(unit.into()).unwrap_or('\u{fffd}'));
-            }
-        }
+        let token = self.of.tokens.get(self.at)?;
+        let key = Raw::checked(token.key(self.of.text), token.is_key_escaped);
+        let value = self.of.child(self.at, token);
+        self.at += 1 + token.inside as usize;
+        Some((key, value))
     }
 }
 
@@ -355,6 +314,47 @@ mod tests {
         assert_eq!(Raw::parse("[ ]").unwrap().items().count(), 0);
         assert_eq!(Raw::parse("{ }").unwrap().entries().count(), 0);
         assert!(Raw::parse("1 2").is_err());
+    }
+
+    /// What a reader sees of a value: every key and every text, and what `get` finds under each key.
+    fn seen(value: Raw<'_>) -> String {
+        let members = value.entries().map(|(k, v)| format!("{k}={}/{:?}", seen(v), value.get(&k).map(Raw::text)));
+        let items = value.items().map(seen);
+        format!("{}[{}]{:?}", value.text(), members.chain(items).collect::<Vec<_>>().join(";"), value.str())
+    }
+
+    #[test]
+    fn an_index_changes_nothing() {
+        let mut index = Index::default();
+        let deep = format!("{}1{}", "[{\"a\":".repeat(64), "}]".repeat(64));
+        let pairs = format!("[{}{{\"a\":[1]}}]", "{},[],".repeat(40_000));
+        for text in [
+            r#" { "a" : [ 1 , "\u00e9" , { } ] , "" : { "b" : { "c" : null , "d\n" : -1e5 } } , "a" : "last" } "#,
+            r#"[[],[[]],{"x":{"x":[{"x":1}]}},"é",[2,"é\t"]]"#,
+            "{}",
+            "[ ]",
+            "\"a\"",
+            "17",
+            &deep,
+            // More values than an index takes.
+            &pairs,
+            "[1]",
+        ] {
+            let whole = Raw::parse(text).unwrap();
+            let indexed = Raw::indexed(text, &mut index).unwrap();
+            assert_eq!(
+                indexed.tokens.is_empty(),
+                !text.contains('1') || text.len() < 3 || text == pairs,
+                "{}",
+                text.len()
+            );
+            assert_eq!(seen(indexed), seen(whole));
+        }
+        for text in
+            ["", "{", "[1,]", "{\"a\"}", "[1 2]", "{} x", "[\"a\u{1}\"]", "[}", &"[".repeat(200), "{\"a\":[1,{\"b\":"]
+        {
+            assert_eq!(Raw::indexed(text, &mut index).unwrap_err(), Raw::parse(text).unwrap_err(), "{text}");
+        }
     }
 
     #[test]

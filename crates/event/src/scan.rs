@@ -57,13 +57,12 @@ pub(crate) fn space(b: &[u8], mut at: usize) -> usize {
 pub fn plain(b: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
-    while let Some(eight) = b.get(at..at + 8) {
-        let mut w = [0; 8];
-        w.copy_from_slice(eight);
-        let w = u64::from_le_bytes(w);
-        let zero = |x: u64| x.wrapping_sub(ONES) & !x & HIGH;
-        let control = w.wrapping_sub(ONES * 0x20) & !w & HIGH;
-        let stop = zero(w ^ (ONES * b'"' as u64)) | zero(w ^ (ONES * b'\\' as u64)) | control;
+    while let Some(eight) = b.get(at..).and_then(|rest| rest.first_chunk()) {
+        let w = u64::from_le_bytes(*eight);
+        let (quote, slash) = (w ^ (ONES * b'"' as u64), w ^ (ONES * b'\\' as u64));
+        // A byte of `x` is 0 where `x - 1` borrows; a borrow into a higher byte does not matter, as the lowest one counts.
+        let below = |x: u64, n: u64| x.wrapping_sub(ONES * n) & !x;
+        let stop = (below(quote, 1) | below(slash, 1) | below(w, 0x20)) & HIGH;
         if stop != 0 {
             return at + stop.trailing_zeros() as usize / 8;
         }
@@ -73,6 +72,12 @@ pub fn plain(b: &[u8], mut at: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// Checks that only white space follows from `at`.
+pub(crate) fn end(b: &[u8], at: usize) -> Scan<()> {
+    let rest = space(b, at);
+    if rest < b.len() { fail(rest, "text after the JSON value") } else { Ok(()) }
 }
 
 /// A string that begins at the quote `at`: the index after its closing quote, and whether it holds an escape.
@@ -134,12 +139,31 @@ fn word(b: &[u8], at: usize, w: &'static str) -> Scan<usize> {
     if b[at..].starts_with(w.as_bytes()) { Ok(at + w.len()) } else { fail(at, "not a JSON value") }
 }
 
+/// What a walk reports, in the order of the text. `()` only checks; [`crate::Index`] keeps it.
+pub(crate) trait Record {
+    /// The key of the next value, with its quotes.
+    fn key(&mut self, start: usize, end: usize, escaped: bool);
+    /// A string, number, `true`, `false` or `null`.
+    fn leaf(&mut self, start: usize, end: usize, escaped: bool);
+    /// The opening bracket of an array or object.
+    fn open(&mut self, start: usize);
+    /// The index after the closing bracket of the innermost open one.
+    fn close(&mut self, end: usize);
+}
+
+impl Record for () {
+    fn key(&mut self, _start: usize, _end: usize, _escaped: bool) {}
+    fn leaf(&mut self, _start: usize, _end: usize, _escaped: bool) {}
+    fn open(&mut self, _start: usize) {}
+    fn close(&mut self, _end: usize) {}
+}
+
 /// Checks the value that begins at `at` (no space before it): the index after it, and whether it is a string with an escape.
 #[inline]
 pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     match b.get(at) {
         Some(b'"') => string(b, at),
-        Some(b'{' | b'[') => container(b, at).map(|end| (end, false)),
+        Some(b'{' | b'[') => container(b, at, &mut ()).map(|end| (end, false)),
         _ => scalar(b, at).map(|end| (end, false)),
     }
 }
@@ -156,63 +180,78 @@ fn scalar(b: &[u8], at: usize) -> Scan<usize> {
     }
 }
 
-fn container(b: &[u8], at: usize) -> Scan<usize> {
+/// Checks the array or object that begins at `at` and reports what is in it to `record`; gives the index after it.
+///
+/// White space is looked for only where a byte is not the one that compact JSON has there: providers send compact JSON.
+pub(crate) fn container(b: &[u8], at: usize, record: &mut impl Record) -> Scan<usize> {
     let mut depth = 0_u32;
     let mut objects = 0_u128; // bit 0: the innermost bracket is an object
     let mut i = at;
-    loop {
-        // Here a value begins.
+    'value: loop {
         match b.get(i) {
+            Some(b'"') => {
+                let (end, escaped) = string(b, i)?;
+                record.leaf(i, end, escaped);
+                i = end;
+            }
             Some(&open @ (b'{' | b'[')) => {
                 if depth == MAX_DEPTH {
                     return fail(i, "nested deeper than 128");
                 }
                 depth += 1;
                 objects = objects << 1 | u128::from(open == b'{');
+                record.open(i);
                 i = space(b, i + 1);
                 let close = if open == b'{' { b'}' } else { b']' };
                 if b.get(i) != Some(&close) {
                     if open == b'{' {
-                        i = key(b, i)?;
+                        i = key(b, i, record)?;
                     }
-                    continue;
+                    continue 'value;
                 }
             }
-            Some(b'"') => i = space(b, string(b, i)?.0),
-            _ => i = space(b, scalar(b, i)?),
+            _ => {
+                let end = scalar(b, i)?;
+                record.leaf(i, end, false);
+                i = end;
+            }
         }
-        // Here a value has ended, or an empty container stands before its closing bracket.
+        // A value has ended, or the closing bracket of an empty container follows.
         loop {
-            match (b.get(i), objects & 1 == 1) {
-                (Some(b','), true) => {
-                    i = key(b, space(b, i + 1))?;
-                    break;
-                }
-                (Some(b','), false) => {
+            match b.get(i) {
+                Some(b',') => {
                     i = space(b, i + 1);
-                    break;
+                    if objects & 1 == 1 {
+                        i = key(b, i, record)?;
+                    }
+                    continue 'value;
                 }
-                (Some(b'}'), true) | (Some(b']'), false) => {
+                Some(&close @ (b'}' | b']')) if (close == b'}') == (objects & 1 == 1) => {
+                    i += 1;
+                    record.close(i);
                     depth -= 1;
                     objects >>= 1;
                     if depth == 0 {
-                        return Ok(i + 1);
+                        return Ok(i);
                     }
-                    i = space(b, i + 1);
                 }
-                (Some(_), _) => return fail(i, "no comma or closing bracket"),
-                (None, _) => return fail(i, "the line ends inside a value"),
+                Some(b' ' | b'\t' | b'\r' | b'\n') => i = space(b, i),
+                Some(_) => return fail(i, "no comma or closing bracket"),
+                None => return fail(i, "the line ends inside a value"),
             }
         }
     }
 }
 
 /// A key and its colon: the index where the value begins.
-fn key(b: &[u8], at: usize) -> Scan<usize> {
+#[inline(always)]
+fn key(b: &[u8], at: usize, record: &mut impl Record) -> Scan<usize> {
     if b.get(at) != Some(&b'"') {
         return fail(at, "no key in quotes");
     }
-    let i = space(b, string(b, at)?.0);
+    let (end, escaped) = string(b, at)?;
+    record.key(at, end, escaped);
+    let i = if b.get(end) == Some(&b':') { end } else { space(b, end) };
     if b.get(i) != Some(&b':') {
         return fail(i, "no colon after a key");
     }

@@ -1,10 +1,285 @@
-//! Server-Sent Events after the WHATWG specification (HTML, section 9.2 "Server-sent events").
+//! Server-Sent Events after the WHATWG specification
+//! ([HTML, section 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)).
 //!
-//! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s; [`encode`] writes one.
-//! What it is not: it opens nothing, reconnects nothing, and does not know what the data means.
+//! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is not: it opens nothing and
+//! reconnects nothing, so it drops the fields `id` and `retry`, and it does not know what the data means.
 
-mod decode;
-mod encode;
+use memchr::{memchr, memchr2};
 
-pub use decode::{Decoder, Event};
-pub use encode::encode;
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// The `event` field; `None` where the event has none (a browser calls it `message` then).
+    pub name: Option<&'a str>,
+    /// The `data` lines, joined by line feeds.
+    pub data: &'a str,
+}
+
+/// The parser of an event stream. Feed it bytes as they come: any split gives the same events.
+///
+/// Bytes that are not UTF-8 become U+FFFD, as the specification's decoder has it. Comments and unknown fields are dropped.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// The first line has ended, so that a byte order mark is text from here on.
+    begun: bool,
+    /// The line that has begun and not ended.
+    line: Vec<u8>,
+    /// The last line ended with a carriage return: a line feed that follows belongs to it.
+    after_return: bool,
+    name: String,
+    data: String,
+    has_data: bool,
+    /// How many bytes the lines of the event so far had, comments and line ends among them.
+    size: usize,
+    limit: Option<usize>,
+    is_full: bool,
+}
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Decoder {
+    /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see [`Decoder::is_full`].
+    pub fn limited(limit: usize) -> Decoder {
+        Decoder { limit: Some(limit), ..Decoder::default() }
+    }
+
+    /// Whether an event was longer than the limit. The decoder reads nothing after it.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// Takes the next bytes of the body; calls `on` for each event that they complete.
+    pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
+        if self.is_full {
+            return;
+        }
+        if self.after_return && !bytes.is_empty() {
+            self.after_return = false;
+            bytes = bytes.strip_prefix(b"\n").unwrap_or(bytes);
+        }
+        // Nearly every event is one line of data in the bytes at hand: that line is given as it lies there, without a copy.
+        let mut only = None;
+        while let Some(end) = memchr2(b'\n', b'\r', bytes) {
+            let (line, rest) = bytes.split_at(end);
+            self.size += self.line.len() + line.len() + 1;
+            if self.overflows(0) {
+                return;
+            }
+            if self.line.is_empty() {
+                self.line(line, &mut only, on);
+            } else {
+                let mut whole = std::mem::take(&mut self.line);
+                whole.extend_from_slice(line);
+                self.whole_line(&whole, &mut only, on);
+                whole.clear();
+                self.line = whole;
+            }
+            bytes = match rest {
+                [b'\r', b'\n', rest @ ..] => rest,
+                [b'\r'] => {
+                    self.after_return = true;
+                    &[]
+                }
+                _ => &rest[1..],
+            };
+        }
+        self.keep(only);
+        if !self.overflows(self.line.len() + bytes.len()) {
+            self.line.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes whether the event is too long with `more` bytes of a line that has not ended. The split of the bytes does not show: a
+    /// line that is too long before its end is so at its end.
+    fn overflows(&mut self, more: usize) -> bool {
+        self.is_full |= self.limit.is_some_and(|limit| self.size + more > limit);
+        self.is_full
+    }
+
+    /// The body ended. The specification drops an event whose blank line is missing; several providers leave out the last
+    /// one, so it is given here, with its last line as far as it came, and the caller judges from the data whether it is complete.
+    pub fn finish(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        if self.is_full {
+            return;
+        }
+        let line = std::mem::take(&mut self.line);
+        let mut only = None;
+        if !line.is_empty() {
+            self.whole_line(&line, &mut only, on);
+        }
+        self.dispatch(only, on);
+    }
+
+    /// A line that does not lie in the bytes at hand.
+    fn whole_line(&mut self, line: &[u8], only: &mut Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+        self.keep(only.take());
+        let mut only = None;
+        self.line(line, &mut only, on);
+        self.keep(only);
+    }
+
+    /// Takes one line. `only` is the data of the event while it is a single line that `self.data` does not have.
+    #[inline]
+    fn line<'b>(&mut self, mut line: &'b [u8], only: &mut Option<&'b [u8]>, on: &mut dyn FnMut(Event<'_>)) {
+        if !std::mem::replace(&mut self.begun, true) {
+            line = line.strip_prefix(MARK).unwrap_or(line);
+        }
+        if let Some(value) = line.strip_prefix(b"data:") {
+            self.data(value, only);
+        } else if line.is_empty() {
+            self.dispatch(only.take(), on);
+        } else {
+            match memchr(b':', line).map(|colon| line.split_at(colon)) {
+                Some((b"event", value)) => {
+                    self.name.clear();
+                    push_lossy(&mut self.name, unpadded(&value[1..]));
+                }
+                None if line == b"data" => self.data(&[], only),
+                None if line == b"event" => self.name.clear(),
+                _ => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn data<'b>(&mut self, value: &'b [u8], only: &mut Option<&'b [u8]>) {
+        let value = unpadded(value);
+        if std::mem::replace(&mut self.has_data, true) {
+            self.keep(only.take());
+            self.data.push('\n');
+            push_lossy(&mut self.data, value);
+        } else {
+            *only = Some(value);
+        }
+    }
+
+    fn keep(&mut self, only: Option<&[u8]>) {
+        if let Some(value) = only {
+            push_lossy(&mut self.data, value);
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+        if self.has_data {
+            let name = Some(self.name.as_str()).filter(|n| !n.is_empty());
+            match only.map(std::str::from_utf8) {
+                Some(Ok(data)) => on(Event { name, data }),
+                _ => {
+                    only.into_iter().for_each(|value| push_lossy(&mut self.data, value));
+                    on(Event { name, data: &self.data });
+                }
+            }
+        }
+        self.size = 0;
+        self.has_data = false;
+        self.data.clear();
+        self.name.clear();
+    }
+}
+
+/// A value without the one space that may follow the colon.
+fn unpadded(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b" ").unwrap_or(value)
+}
+
+fn push_lossy(out: &mut String, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => out.push_str(text),
+        Err(_) => out.push_str(&String::from_utf8_lossy(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(pieces: &[&[u8]]) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut decoder = Decoder::default();
+        let mut on = |e: Event<'_>| out.push(format!("{}|{}", e.name.unwrap_or("-"), e.data));
+        for piece in pieces {
+            decoder.push(piece, &mut on);
+        }
+        decoder.finish(&mut on);
+        out
+    }
+
+    const BODIES: [(&str, &[&str]); 11] = [
+        // The examples of the specification.
+        ("data: YHOO\ndata: +2\ndata: 10\n\n", &["-|YHOO\n+2\n10"]),
+        (
+            ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+            &["-|first event", "-|second event", "-| third event"],
+        ),
+        ("data\n\ndata\ndata\n\ndata:", &["-|", "-|\n", "-|"]),
+        ("data:test\n\ndata: test\n\n", &["-|test", "-|test"]),
+        // A mark at the start only, names that hold for one event, an event without data.
+        (
+            "\u{feff}event: add\ndata: é\u{feff}\n\ndata: x\n\nevent: only\n\ndata: y\n\n",
+            &["add|é\u{feff}", "-|x", "-|y"],
+        ),
+        // A second mark belongs to the name of the first field, which is unknown then.
+        ("\u{feff}\u{feff}data: a\ndata: b\n\ndata: c\n\n", &["-|b", "-|c"]),
+        ("data\ndata: a\n\n", &["-|\na"]),
+        // Unknown fields, no space after a colon, a colon in the value, fields of reconnection.
+        ("error: x\nretry: 10\nid: ab\ndata:{\"a\":\"b: c\"}\n\n", &["-|{\"a\":\"b: c\"}"]),
+        // The last blank line, and the last line's end, are often missing.
+        ("data: a\n\ndata: b\n", &["-|a", "-|b"]),
+        ("data: a\n\ndata: [DONE]", &["-|a", "-|[DONE]"]),
+        ("\n\n\n", &[]),
+    ];
+
+    #[test]
+    fn any_split_and_any_line_end_gives_the_same_events() {
+        for (body, want) in BODIES {
+            for line_end in ["\n", "\r\n", "\r"] {
+                let body = body.replace('\n', line_end).into_bytes();
+                let want: Vec<String> = want.iter().map(|w| (*w).to_owned()).collect();
+                assert_eq!(events(&[&body]), want, "{body:?}");
+                assert_eq!(events(&body.chunks(1).collect::<Vec<_>>()), want, "{body:?}");
+                for at in 0..body.len() {
+                    let (a, b) = body.split_at(at);
+                    assert_eq!(events(&[a, b]), want, "{body:?} at {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_is_given_as_soon_as_its_blank_line_has_begun() {
+        let mut seen = 0;
+        let mut decoder = Decoder::default();
+        decoder.push(b"data: a\r\n\r", &mut |_| seen += 1);
+        assert_eq!(seen, 1);
+    }
+
+    #[test]
+    fn an_event_over_the_limit_ends_it_however_the_bytes_come() {
+        let body = b"data: 12\n\n: c\ndata: 1\n\nevent: x\ndata: 1234567890\n\ndata: 3\n\n";
+        let read = |limit: usize, step: usize| {
+            let mut out = Vec::new();
+            let mut decoder = Decoder::limited(limit);
+            for piece in body.chunks(step) {
+                decoder.push(piece, &mut |e| out.push(e.data.to_owned()));
+            }
+            decoder.finish(&mut |e| out.push(e.data.to_owned()));
+            (out, decoder.is_full())
+        };
+        for limit in 0..40 {
+            let whole = read(limit, 1000);
+            assert!((1..20).all(|step| read(limit, step) == whole), "{limit}");
+            // "event: x", "data: 1234567890" and the blank line, each with its end.
+            assert_eq!(whole.1, limit < 27, "{limit}");
+            assert_eq!(
+                whole.0.len(),
+                [0, 1, 2, 4][usize::from(limit > 9) + usize::from(limit > 12) + usize::from(limit > 26)]
+            );
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_become_the_replacement_character() {
+        assert_eq!(events(&[b"data: a\xff\xc3", b"\xa9\xe2\x82\n\n"]), ["-|a\u{fffd}é\u{fffd}"]);
+    }
+}

@@ -74,16 +74,9 @@ impl Failure {
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
     /// `{"object":"error",…}`. `None` when it holds none.
     pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
-        // One walk: this sees every frame.
-        let (mut error, mut named) = (None, false);
-        for (key, value) in frame.entries() {
-            match key.as_ref() {
-                "error" => error = Some(value).filter(|e| says_something(*e)),
-                "object" | "type" => named |= value.text() == "\"error\"",
-                _ => {}
-            }
-        }
-        error.or(named.then_some(frame)).map(|error| Self::of(error, None))
+        let [error, object, kind] = frame.fields(["error", "object", "type"]);
+        let named = [object, kind].into_iter().flatten().any(|name| name.text() == "\"error\"");
+        error.filter(|e| says_something(*e)).or(named.then_some(frame)).map(|error| Self::of(error, None))
     }
 
     /// The error of a body that came with the HTTP status `status`, whatever its shape is.

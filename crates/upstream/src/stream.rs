@@ -20,7 +20,7 @@ use crate::failure::{Failure, of_first_frame};
 use crate::framing::{Frame, Framing};
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
-use event::{Raw, Sink};
+use event::{Index, Raw, Sink};
 use redact::Redactor;
 
 /// What `stream_start` says beside what the provider does.
@@ -79,6 +79,7 @@ struct Reader {
     max_frame: usize,
     decoder: Box<dyn Decoder>,
     turn: Turn,
+    index: Index,
 }
 
 impl Stream {
@@ -93,6 +94,7 @@ impl Stream {
                 max_frame,
                 decoder: (api.row().decoder)(),
                 turn: Turn::new(api, options),
+                index: Index::default(),
             },
         }
     }
@@ -177,13 +179,18 @@ impl Stream {
     }
 }
 
+/// Whether this is `[DONE]`. Asked of every frame, and nearly all of them are objects.
+fn is_done(data: &str) -> bool {
+    !data.starts_with('{') && data.trim() == "[DONE]"
+}
+
 impl Reader {
     fn frame(&mut self, frame: Frame<'_>, out: &mut dyn Sink) {
         if self.turn.is_ended() {
             return;
         }
         let (name, text) = match frame {
-            Frame::Event { data, .. } if data.trim() == "[DONE]" => return self.done(out),
+            Frame::Event { data, .. } if is_done(data) => return self.done(out),
             Frame::Event { name, data } => (name, data),
             Frame::Value(text) => (None, text),
             Frame::Broken(text) => {
@@ -198,10 +205,10 @@ impl Reader {
             Frame::Foreign { text, html } => return self.foreign(text, html, out),
             Frame::TooLong => return self.too_long(out),
         };
-        if text.trim().is_empty() {
+        if !text.starts_with('{') && text.trim().is_empty() {
             return;
         }
-        let data = match Raw::parse(text) {
+        let data = match Raw::indexed(text, &mut self.index) {
             Ok(data) => data,
             Err(why) => {
                 return self.turn.warning(

@@ -27,11 +27,14 @@ pub(crate) struct Anthropic {
 
 impl Decoder for Anthropic {
     fn frame(&mut self, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let Some(kind) = data.get_str("type") else { return anthropic_converse::frame(self, name, data, turn, out) };
-        let index = data.get("index").and_then(Raw::i64).unwrap_or(self.latest);
+        let [kind, index, delta] = data.fields(["type", "index", "delta"]);
+        let Some(kind) = kind.and_then(Raw::str) else {
+            return anthropic_converse::frame(self, name, data, turn, out);
+        };
+        let index = index.and_then(Raw::i64).unwrap_or(self.latest);
         match kind.as_ref() {
             "content_block_delta" => {
-                if let Some(delta) = data.get("delta") {
+                if let Some(delta) = delta {
                     self.delta(index, delta, turn, out);
                 }
             }
@@ -48,7 +51,7 @@ impl Decoder for Anthropic {
             }
             "message_delta" => {
                 self.settle(turn, out);
-                let delta = data.get("delta").unwrap_or(data);
+                let delta = delta.unwrap_or(data);
                 explanation(delta, turn, out);
                 self.stop_reason(delta.get("stop_reason"), turn);
                 usage(data.get("usage"), turn);
@@ -154,18 +157,19 @@ impl Anthropic {
 
     /// A piece of a block. A block that never began is what its first piece says.
     pub(super) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let kind = delta.get_str("type").unwrap_or_default();
+        let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
+        let kind = kind.and_then(Raw::str).unwrap_or_default();
         if let Some(Block::Server(item)) = self.blocks.get_mut(&index) {
             return item.push(&kind, delta);
         }
         match kind.as_ref() {
             "text_delta" => {
-                if let Some(text) = delta.get("text") {
+                if let Some(text) = text {
                     turn.text(0, text, out);
                 }
             }
             "input_json_delta" => {
-                if let Some(piece) = delta.get("partial_json") {
+                if let Some(piece) = json {
                     self.input(index, piece, turn, out);
                 }
             }

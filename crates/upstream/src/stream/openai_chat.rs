@@ -51,17 +51,15 @@ impl OpenaiChat {
 
 impl Decoder for OpenaiChat {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let (mut choices, mut created) = (None, None);
-        for (key, value) in data.entries() {
-            match key.as_ref() {
-                "id" => turn.id(Some(value)),
-                "model" => turn.model(Some(value)),
-                "created" => created = Some(value),
-                "choices" => choices = Some(value),
-                "usage" => usage(value, turn),
-                "x_groq" => groq(value, turn, out),
-                _ => {}
-            }
+        let [id, model, created, choices, counts, x_groq] =
+            data.fields(["id", "model", "created", "choices", "usage", "x_groq"]);
+        turn.id(id);
+        turn.model(model);
+        if let Some(counts) = counts {
+            usage(counts, turn);
+        }
+        if let Some(x_groq) = x_groq {
+            groq(x_groq, turn, out);
         }
         for item in choices.into_iter().flat_map(Raw::items) {
             turn.id(created);
@@ -85,18 +83,16 @@ impl Decoder for OpenaiChat {
 impl OpenaiChat {
     /// One item of `choices`.
     fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let (mut index, mut delta, mut message, mut text, mut finish) = (0, None, None, None, None);
-        for (key, value) in item.entries() {
-            match key.as_ref() {
-                "index" => index = value.i64().and_then(|i| u32::try_from(i).ok()).unwrap_or(0),
-                "delta" => delta = Some(value).filter(|v| v.is_object()),
-                "message" => message = Some(value).filter(|v| v.is_object()),
-                "text" => text = Some(value),
-                "finish_reason" => finish = value.str().filter(|word| !word.is_empty()),
-                "usage" => usage(value, turn),
-                "error" if value.is_object() => turn.error(&Failure::of(value, None), out),
-                _ => {}
-            }
+        let [index, delta, message, text, finish, counts, error] =
+            item.fields(["index", "delta", "message", "text", "finish_reason", "usage", "error"]);
+        let index = index.and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
+        let [delta, message, error] = [delta, message, error].map(|v| v.filter(|v| v.is_object()));
+        let finish = finish.and_then(Raw::str).filter(|word| !word.is_empty());
+        if let Some(counts) = counts {
+            usage(counts, turn);
+        }
+        if let Some(error) = error {
+            turn.error(&Failure::of(error, None), out);
         }
         turn.choice(index);
         match (delta, message, text) {
@@ -124,21 +120,13 @@ impl OpenaiChat {
 
     /// A delta, or a whole message. Reasoning goes before text and text before calls, whatever the order of the members.
     fn delta(&mut self, index: u32, delta: Raw<'_>, whole: bool, turn: &mut Turn, out: &mut dyn Sink) {
-        let (mut content, mut refusal, mut calls, mut legacy, mut ran) = (None, None, None, None, None);
-        let (mut reasoning_content, mut reasoning) = (None, None);
+        let [content, refusal, calls, legacy, ran] =
+            delta.fields(["content", "refusal", "tool_calls", "function_call", "executed_tools"]);
+        let [reasoning_content, reasoning, details] =
+            delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
         let choice = self.choice(index);
-        for (key, value) in delta.entries() {
-            match key.as_ref() {
-                "content" => content = Some(value),
-                "reasoning_content" => reasoning_content = Some(value),
-                "reasoning" => reasoning = Some(value),
-                "reasoning_details" => choice.reasoning.details(value),
-                "tool_calls" => calls = Some(value),
-                "function_call" => legacy = Some(value).filter(|v| v.is_object()),
-                "executed_tools" => ran = Some(value),
-                "refusal" => refusal = Some(value),
-                _ => {}
-            }
+        if let Some(details) = details {
+            choice.reasoning.details(details);
         }
         choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
         if let Some(content) = content {
@@ -155,7 +143,7 @@ impl OpenaiChat {
         for (position, call) in calls.enumerate() {
             self.call(index, call, whole.then_some(position as i64), turn, out);
         }
-        if let Some(call) = legacy {
+        if let Some(call) = legacy.filter(|call| call.is_object()) {
             self.function(index, ToolCallDelta { done: whole, ..ToolCallDelta::default() }, call, turn, out);
         }
     }
@@ -210,19 +198,19 @@ impl OpenaiChat {
 
     /// One item of `tool_calls`; `position` is set when it is a whole call of a whole message.
     fn call(&mut self, index: u32, call: Raw<'_>, position: Option<i64>, turn: &mut Turn, out: &mut dyn Sink) {
-        let mut delta = ToolCallDelta { done: position.is_some(), ..ToolCallDelta::default() };
-        let (mut function, mut custom, mut provider) = (None, None, Provider::default());
-        for (key, value) in call.entries() {
-            match key.as_ref() {
-                "index" => delta.index = value.i64().or_else(|| value.str()?.parse().ok()),
-                "id" => delta.tool_id = value.str(),
-                "function" => function = Some(value).filter(|v| v.is_object()),
-                "custom" => custom = Some(value).filter(|v| v.is_object()),
-                "extra_content" | "provider_specific_fields" => provider.member(&key, value),
-                _ => {}
-            }
+        let [label, id, function, custom, extra, specific] =
+            call.fields(["index", "id", "function", "custom", "extra_content", "provider_specific_fields"]);
+        let [function, custom] = [function, custom].map(|v| v.filter(|v| v.is_object()));
+        let mut delta = ToolCallDelta {
+            index: label.and_then(|v| v.i64().or_else(|| v.str()?.parse().ok())).or(position),
+            tool_id: id.and_then(Raw::str),
+            done: position.is_some(),
+            ..ToolCallDelta::default()
+        };
+        let mut provider = Provider::default();
+        if extra.or(specific).is_some() {
+            call.entries().for_each(|(key, value)| provider.member(&key, value));
         }
-        delta.index = delta.index.or(position);
         let provider = provider.wrapped(self.api);
         delta.provider = provider.as_deref();
         match custom {
@@ -240,13 +228,9 @@ impl OpenaiChat {
         turn: &mut Turn,
         out: &mut dyn Sink,
     ) {
-        let mut arguments = None;
-        for (key, value) in function.entries() {
-            match key.as_ref() {
-                "name" => delta.tool_name = value.str(),
-                "arguments" => arguments = Some(value),
-                _ => {}
-            }
+        let [name, arguments] = function.fields(["name", "arguments"]);
+        if let Some(name) = name {
+            delta.tool_name = name.str();
         }
         let api = self.api;
         self.choice(index).reasoning.close(api, index, turn, out);
@@ -286,7 +270,7 @@ struct Provider(String);
 
 impl Provider {
     fn member(&mut self, key: &str, value: Raw<'_>) {
-        if value.is_object() {
+        if matches!(key, "extra_content" | "provider_specific_fields") && value.is_object() {
             let mut json = Vec::new();
             event::minify(&mut json, value.text());
             let comma = if self.0.is_empty() { "" } else { "," };
