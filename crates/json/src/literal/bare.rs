@@ -1,31 +1,32 @@
 //! The words of Gemma's notation, which stand without quotes.
 
+use super::advance::{Advance, Outcome};
+use super::reader::{Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
 use super::string::{Quoted, Starts, escape};
-use super::{Go, Literal, MAX_WORD, Role, State, TOO_LONG, Went};
 
 impl Literal {
     /// A value that is neither an object nor an array begins at `at`.
-    pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Went {
+    pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if Starts::with(rest, quote) == Starts::Perhaps {
-            return Ok(Go::Hold(at));
+            return Ok(Advance::Hold(at));
         }
         if let Some((quoted, width)) = opening(rest, quote) {
             out.push('"');
-            return Ok(self.go(State::Text(quoted), at + width));
+            return Ok(self.go(LiteralState::Text(quoted), at + width));
         }
         if ends(rest.as_bytes()[0]) {
             return Err("a value is missing");
         }
         self.word.clear();
-        Ok(self.go(State::Head, at))
+        Ok(self.go(LiteralState::Head, at))
     }
 
     /// A key begins at `at`.
-    pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Went {
+    pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if Starts::with(rest, quote) == Starts::Perhaps {
-            return Ok(Go::Hold(at));
+            return Ok(Advance::Hold(at));
         }
         let opening = opening(rest, quote);
         if opening.is_none() && no_key(rest.as_bytes()[0]) {
@@ -36,13 +37,13 @@ impl Literal {
         out.push('"');
         self.word.clear();
         Ok(match opening {
-            Some((quoted, width)) => self.go(State::Text(quoted), at + width),
-            None => self.go(State::BareKey, at),
+            Some((quoted, width)) => self.go(LiteralState::Text(quoted), at + width),
+            None => self.go(LiteralState::BareKey, at),
         })
     }
 
     /// A word that may still be a number or a constant.
-    pub(super) fn head(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn head(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         for (n, byte) in text[at..].bytes().enumerate() {
             if ends(byte) {
                 let word = trimmed(&self.word);
@@ -57,34 +58,34 @@ impl Literal {
             }
             if !may_follow(&self.word, byte) {
                 out.push('"');
-                return Ok(self.go(State::Bare, at + n));
+                return Ok(self.go(LiteralState::Bare, at + n));
             }
             if self.word.len() == MAX_WORD {
                 return Err(TOO_LONG);
             }
             self.word.push(char::from(byte));
         }
-        Ok(Go::On(text.len()))
+        Ok(Advance::On(text.len()))
     }
 
     /// A word that is a string.
-    pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let at = self.run(text, at, ends, out)?;
         if at < text.len() {
             out.push('"');
             return Ok(self.scalar(at));
         }
-        Ok(Go::On(at))
+        Ok(Advance::On(at))
     }
 
     /// A word that is a key.
-    pub(super) fn bare_key(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn bare_key(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let at = self.run(text, at, no_key, out)?;
         if at < text.len() {
             out.push('"');
             return Ok(self.scalar(at));
         }
-        Ok(Go::On(at))
+        Ok(Advance::On(at))
     }
 
     /// Writes a word up to where it ends, less the white space there. `word` holds what comes before, or the white space that may

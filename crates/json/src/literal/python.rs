@@ -1,59 +1,59 @@
 //! What only Python's notation has: prefixes and joined strings, round brackets, and arguments with and without names.
 
+use super::advance::{Advance, Outcome};
 use super::number::Number;
+use super::reader::{Bracket, Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
 use super::string::{self, Quoted, escape};
-use super::{Go, Kind, Literal, MAX_WORD, Role, State, TOO_LONG, Went};
 
 const NO_VALUE: &str = "unexpected text where a value should begin";
 
 impl Literal {
     /// A scalar of Python, or round brackets.
-    pub(super) fn python(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn python(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let key = self.role == Role::Key;
         match text.as_bytes()[at] {
             b'"' | b'\'' => {
                 self.sink(out).push('"');
-                Ok(self.go(State::Quote { raw: false }, at))
+                Ok(self.go(LiteralState::Quote { raw: false }, at))
             }
             b'(' => {
                 if self.undecided.is_empty() {
                     self.held.clear();
                 }
                 self.undecided.push(self.held.len());
-                self.begin(Kind::Group, false)?;
-                Ok(self.go(State::Item, at + 1))
+                self.begin(Bracket::Group, false)?;
+                Ok(self.go(LiteralState::Item, at + 1))
             }
             b'0'..=b'9' | b'+' | b'-' | b'.' => {
                 if key {
                     self.sink(out).push('"');
                 }
-                Ok(self.go(State::Number(Number::new()), at))
+                Ok(self.go(LiteralState::Number(Number::new()), at))
             }
             _ => {
                 self.word.clear();
-                Ok(self.go(State::Word, at))
+                Ok(self.go(LiteralState::Word, at))
             }
         }
     }
 
     /// An argument begins at `at`.
-    pub(super) fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if rest.starts_with('*') {
             return match rest.as_bytes().get(1) {
-                None => Ok(Go::Hold(at)),
-                Some(b'*') => Ok(self.go(State::Splat, at + 2)),
+                None => Ok(Advance::Hold(at)),
+                Some(b'*') => Ok(self.go(LiteralState::Splat, at + 2)),
                 Some(_) => Err("the call unpacks a list"),
             };
         }
         if rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
             self.role = Role::Argument;
             self.word.clear();
-            return Ok(self.go(State::Word, at));
+            return Ok(self.go(LiteralState::Word, at));
         }
         self.unnamed(out)?;
-        self.state = State::Value;
-        self.value_at(text, at, out)
+        Ok(self.go(LiteralState::Value, at))
     }
 
     /// The next argument has no name of its own.
@@ -77,7 +77,7 @@ impl Literal {
     }
 
     /// A word of Python: a constant, the prefix of a string, or perhaps the name of an argument.
-    pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
         let end = text[at..].find(|c| !own(c)).map_or(text.len(), |n| at + n);
@@ -85,22 +85,22 @@ impl Literal {
         if self.word.len() > if argument { MAX_WORD } else { 5 } {
             return Err(if argument { TOO_LONG } else { NO_VALUE });
         }
-        let Some(&byte) = text.as_bytes().get(end) else { return Ok(Go::On(end)) };
+        let Some(&byte) = text.as_bytes().get(end) else { return Ok(Advance::On(end)) };
         if let (b'"' | b'\'', Some(raw)) = (byte, string::prefix(&self.word)) {
             if argument {
                 self.unnamed(out)?;
             }
             self.sink(out).push('"');
-            return Ok(self.go(State::Quote { raw }, end));
+            return Ok(self.go(LiteralState::Quote { raw }, end));
         }
         if argument {
-            return Ok(self.go(State::Name, end));
+            return Ok(self.go(LiteralState::Name, end));
         }
         self.constant(end, out)
     }
 
     /// After a word that begins an argument, at the next byte that is no white space.
-    pub(super) fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Went {
+    pub(super) fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Outcome {
         if byte != b'=' {
             known(&self.word).ok_or(NO_VALUE)?;
             self.unnamed(out)?;
@@ -110,11 +110,11 @@ impl Literal {
         let name = std::mem::take(&mut self.word);
         self.member(&name, out);
         self.role = Role::Value;
-        Ok(self.go(State::Value, at + 1))
+        Ok(self.go(LiteralState::Value, at + 1))
     }
 
     /// The word in hand is a constant, and ends at `at`.
-    fn constant(&mut self, at: usize, out: &mut String) -> Went {
+    fn constant(&mut self, at: usize, out: &mut String) -> Outcome {
         let json = known(&self.word).ok_or(NO_VALUE)?;
         let quote = if self.role == Role::Key { "\"" } else { "" };
         let sink = self.sink(out);
@@ -125,29 +125,29 @@ impl Literal {
     }
 
     /// At the quotation mark that opens a string of Python: one, three, or the two of an empty string.
-    pub(super) fn quote(&mut self, text: &str, at: usize, raw: bool) -> Go {
+    pub(super) fn quote(&mut self, text: &str, at: usize, raw: bool) -> Advance {
         let rest = &text.as_bytes()[at..];
         let quote = rest[0];
         let marks = rest.iter().take(3).take_while(|b| **b == quote).count();
         if marks == rest.len() && marks < 3 {
-            return Go::Hold(at);
+            return Advance::Hold(at);
         }
         let (state, width) = match marks {
-            2 => (State::Joint, 2),
-            n => (State::Text(Quoted::Python { quote, triple: n == 3, raw }), n),
+            2 => (LiteralState::Joint, 2),
+            n => (LiteralState::Text(Quoted::Python { quote, triple: n == 3, raw }), n),
         };
         self.go(state, at + width)
     }
 
     /// After a string of Python: another one joins it, with its prefix; anything else ends it.
-    pub(super) fn joint(&mut self, text: &str, at: usize, out: &mut String) -> Went {
+    pub(super) fn joint(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let rest = &text.as_bytes()[at..];
         let letters = rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count();
         match rest.get(letters) {
-            None if string::prefix(&text[at..]).is_some() => return Ok(Go::Hold(at)),
+            None if string::prefix(&text[at..]).is_some() => return Ok(Advance::Hold(at)),
             Some(b'"' | b'\'') => {
                 if let Some(raw) = string::prefix(&text[at..at + letters]) {
-                    return Ok(self.go(State::Quote { raw }, at + letters));
+                    return Ok(self.go(LiteralState::Quote { raw }, at + letters));
                 }
             }
             _ => {}

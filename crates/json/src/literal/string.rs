@@ -1,6 +1,6 @@
 //! The inside of a string, turned into the inside of a JSON string.
 
-use super::Go;
+use super::advance::Advance;
 use memchr::{memchr, memchr2};
 
 /// A string that is being read.
@@ -16,7 +16,7 @@ pub(super) enum Quoted {
 
 impl Quoted {
     /// Reads on from `at`: `End` is after the closing mark. Nothing is held but a mark or an escape that the text ends in.
-    pub fn read(self, text: &str, at: usize, out: &mut String) -> Go {
+    pub fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
             Quoted::Between(mark) => (0, memchr(mark.as_bytes()[0], rest)),
@@ -27,43 +27,43 @@ impl Quoted {
         escape(&text[at..end], out);
         let rest = &text[end..];
         if rest.is_empty() {
-            return Go::On(end);
+            return Advance::On(end);
         }
         match self {
             Quoted::Between(mark) => match Starts::with(rest, mark) {
-                Starts::Yes => Go::End(end + mark.len()),
-                Starts::Perhaps => Go::Hold(end),
+                Starts::Yes => Advance::End(end + mark.len()),
+                Starts::Perhaps => Advance::Hold(end),
                 Starts::No => plain(rest, end, out),
             },
             _ if rest.as_bytes()[0] == quote => match self {
                 Quoted::Python { triple: true, .. } => {
                     let marks = rest.bytes().take(3).take_while(|b| *b == quote).count();
                     match marks {
-                        3 => Go::End(end + 3),
-                        n if n == rest.len() => Go::Hold(end),
+                        3 => Advance::End(end + 3),
+                        n if n == rest.len() => Advance::Hold(end),
                         _ => plain(rest, end, out),
                     }
                 }
-                _ => Go::End(end + 1),
+                _ => Advance::End(end + 1),
             },
             Quoted::Python { raw: true, .. } => match rest.as_bytes().get(1) {
-                None => Go::Hold(end),
+                None => Advance::Hold(end),
                 // Both are kept; a mark here closes nothing, and a backslash here does not save the next mark.
                 Some(b'\\' | b'"' | b'\'') => {
                     escape(&rest[..2], out);
-                    Go::On(end + 2)
+                    Advance::On(end + 2)
                 }
                 Some(_) => plain(rest, end, out),
             },
             _ => match Escape::read(rest, self == Quoted::Json) {
-                None => Go::Hold(end),
+                None => Advance::Hold(end),
                 Some(Escape { width, meant }) => {
                     match meant {
                         Meant::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
                         Meant::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
                         Meant::Nothing => {}
                     }
-                    Go::On(end + width)
+                    Advance::On(end + width)
                 }
             },
         }
@@ -114,9 +114,9 @@ pub(super) fn prefix(letters: &str) -> Option<bool> {
 }
 
 /// The first character of `rest` is text.
-fn plain(rest: &str, at: usize, out: &mut String) -> Go {
+fn plain(rest: &str, at: usize, out: &mut String) -> Advance {
     escape(&rest[..1], out);
-    Go::On(at + 1)
+    Advance::On(at + 1)
 }
 
 /// An escape.

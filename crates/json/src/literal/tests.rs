@@ -1,4 +1,6 @@
+use super::reader::TOO_LONG;
 use super::*;
+use event::MAX_DEPTH;
 use proptest::prelude::*;
 use serde_json::Value;
 
