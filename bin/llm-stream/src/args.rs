@@ -1,8 +1,11 @@
 //! What was typed.
 
-use crate::faults::{Faults, Resplit, Stall};
-use anyhow::bail;
+mod remedy;
+
+pub use remedy::remedy;
+
 use clap::{Parser, ValueEnum};
+use client::{Resplit, Speed, Stall};
 use std::path::PathBuf;
 use std::time::Duration;
 use upstream::Api;
@@ -207,38 +210,6 @@ pub struct Replay {
     pub tape_mode: Option<TapeMode>,
 }
 
-impl Replay {
-    /// The tape, from the command line or the environment.
-    ///
-    /// # Errors
-    /// An unknown mode in the environment; a mode without a tape, since the provider would be asked although nobody wants that.
-    pub fn tape(&self) -> anyhow::Result<Option<(PathBuf, TapeMode)>> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-        let (mode, from) = match (self.tape_mode, variable("LLM_TAPE_MODE")) {
-            (Some(mode), _) => (Some(mode), "--tape-mode"),
-            (None, Some(word)) => {
-                let word = word.to_string_lossy();
-                let mode = TapeMode::from_str(&word, false)
-                    .map_err(|_| anyhow::anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?;
-                (Some(mode), "LLM_TAPE_MODE")
-            }
-            (None, None) => (None, ""),
-        };
-        match (self.tape.clone().or_else(|| variable("LLM_TAPE").map(PathBuf::from)), mode) {
-            (Some(path), _) if path.as_os_str().is_empty() => bail!("--tape: the file has no name, write --tape FILE"),
-            (Some(path), mode) => Ok(Some((path, mode.unwrap_or(TapeMode::Replay)))),
-            (None, Some(_)) => bail!("{from} needs a tape: name one with --tape FILE, or export LLM_TAPE"),
-            (None, None) => Ok(None),
-        }
-    }
-
-    /// What is to go wrong.
-    pub fn faults(&self) -> Faults {
-        let Replay { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
-        Faults { resplit, cut_at, stall_at, error_at, dup_at }
-    }
-}
-
 /// How a tape is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TapeMode {
@@ -248,15 +219,6 @@ pub enum TapeMode {
     Record,
     /// Answer from the tape if the request is on it, else record; a turn that failed is not kept
     Auto,
-}
-
-/// How fast recorded time passes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Speed {
-    /// Not at all.
-    Max,
-    /// So many times as fast as real time.
-    Times(f64),
 }
 
 fn api(name: &str) -> Result<Api, String> {

@@ -1,56 +1,76 @@
-//! Recorded bodies and tapes as streams, one after the other.
+//! `--replay`: recorded bodies and tapes as streams, one after the other.
 
-use crate::args::{Args, Speed, ToolsMode};
-use crate::faults::Faults;
-use crate::interrupt::{Stop, Watch, runtime};
-use crate::limits::Limits;
-use crate::out::{Clock, Out};
-use crate::pour::{Poured, pour};
-use crate::source::{FileBody, Read, Recorded, Source};
-use crate::tools;
+use crate::output::{Clock, Messages, Out};
+use crate::stream::{ResponseEnd, Watch, end, runtime, write_events};
+use crate::turn::{ToolsMode, dialect, read_tools};
 use anyhow::{Context, Result, bail};
+use client::{Body, Faults, FileBody, RecordedBody, Recording, Speed};
 use json::ToolList;
+use redact::Redactor;
 use serde_json::Value;
-use std::path::Path;
-use std::time::Duration;
+use std::io;
+use std::path::{Path, PathBuf};
 use stdio::{Failure, Status};
-use upstream::tape::{Ending, Exchange, Tape, is_tape};
-use upstream::{Api, End, Stream, StreamOptions, recognise};
+use upstream::tape::{Exchange, Tape, is_tape};
+use upstream::{Api, Stream, StreamOptions, recognise};
 
-/// How much of a body is looked at to tell its API.
+/// How much of a body is looked at to find its API.
 const LOOKED_AT: usize = 64 * 1024;
 
-/// Replays `--replay FILE…`: 2 when any `error` event was written or a file could not be read, else 0.
-pub fn replay(args: &Args) -> Result<Status> {
-    for path in args.replay.files.iter().filter(|path| *path != Path::new("-")) {
+/// What to replay, and how.
+#[derive(Clone, Debug)]
+pub struct ReplaySettings {
+    /// Bodies and tapes; `-` is standard input.
+    pub files: Vec<PathBuf>,
+    /// The API of bodies; found from the body if there is none.
+    pub api: Option<Api>,
+    /// How fast recorded time passes.
+    pub speed: Speed,
+    /// What goes wrong.
+    pub faults: Faults,
+    /// In tag mode every stream is one of tag mode, whatever was recorded.
+    pub tools_mode: ToolsMode,
+    /// The dialect of that.
+    pub dialect: Option<String>,
+    /// The file of the tools in that.
+    pub tools: Option<PathBuf>,
+    /// The end of the prompt that the model's text continues.
+    pub prefill: Option<String>,
+    /// The most bytes of one event of the body.
+    pub max_frame: usize,
+    /// Whether times are left out.
+    pub no_time: bool,
+    /// `--verbose`.
+    pub is_verbose: bool,
+}
+
+/// Writes the events of all files: 2 when any `error` event was written or a file could not be read, else 0.
+///
+/// # Errors
+/// One line for a mistake in the arguments, and for a file that does not exist; failures of standard output.
+pub fn replay(settings: &ReplaySettings) -> Result<Status> {
+    for path in settings.files.iter().filter(|path| *path != Path::new("-")) {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
-    let (typed, dialect) = (&args.request, tools::dialect(args)?);
-    let max_frame = Some(args.common.max_line);
-    let mut said = StreamOptions { prefill: typed.prefill.clone(), max_frame, ..StreamOptions::default() };
-    if typed.tools_mode == ToolsMode::Tag {
-        said.tools_mode = Some("tag".to_owned());
-        said.dialect = Some(dialect.name.to_owned());
-        said.tools = tools::tools(typed)?;
+    let dialect = dialect(settings.dialect.as_deref(), settings.tools_mode, false)?;
+    let max_frame = Some(settings.max_frame);
+    let mut options = StreamOptions { prefill: settings.prefill.clone(), max_frame, ..StreamOptions::default() };
+    if settings.tools_mode == ToolsMode::Tag {
+        options.tools_mode = Some("tag".to_owned());
+        options.dialect = Some(dialect.name.to_owned());
+        options.tools = settings.tools.as_deref().map(read_tools).transpose()?;
     }
-    let runtime = runtime()?;
-    runtime.block_on(async {
-        let mut replay = Replay {
-            api: args.request.api,
-            speed: args.replay.speed,
-            faults: args.replay.faults(),
-            said,
-            watch: Watch::new()?,
-            out: Out::new(args),
-            status: Status::Done,
-        };
-        for path in &args.replay.files {
+    let messages = Messages::new(settings.is_verbose, settings.no_time, Redactor::default());
+    runtime()?.block_on(async {
+        let (watch, out) = (Watch::new()?, Out::new(settings.no_time, messages));
+        let mut replay = Replay { settings, options, watch, out, status: Status::Done };
+        for path in &settings.files {
             if let Err(e) = replay.file(path).await {
-                if e.downcast_ref::<Failure>().is_some() {
+                if e.is::<Failure>() {
                     return Err(e);
                 }
-                stdio::message("llm-stream", &format!("{e:#}"));
+                replay.out.messages().always(format_args!("{e:#}"));
                 replay.status = Status::Error;
             }
             if replay.is_stopped() {
@@ -62,25 +82,32 @@ pub fn replay(args: &Args) -> Result<Status> {
     })
 }
 
-fn unreadable(path: &Path, e: std::io::Error) -> anyhow::Error {
+fn unreadable(path: &Path, e: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{}: {e}, check the path and its permissions", path.display())
 }
 
-struct Replay {
-    api: Option<Api>,
-    speed: Speed,
-    faults: Faults,
+/// Opens the body at `path`.
+fn open(path: &Path) -> io::Result<FileBody> {
+    if path != Path::new("-") {
+        return FileBody::open(path);
+    }
+    stdio::check_input().map_err(io::Error::other)?;
+    FileBody::of_reader("-".to_owned(), || Ok(io::stdin()))
+}
+
+struct Replay<'s> {
+    settings: &'s ReplaySettings,
     /// What `stream_start` says whatever was recorded.
-    said: StreamOptions,
+    options: StreamOptions,
     watch: Watch,
     out: Out,
     status: Status,
 }
 
-impl Replay {
+impl Replay<'_> {
     async fn file(&mut self, path: &Path) -> Result<()> {
         let name = event::quoted(&path.to_string_lossy());
-        let mut body = FileBody::open(path).map_err(|e| unreadable(path, e))?;
+        let mut body = open(path).map_err(|e| unreadable(path, e))?;
         let Some(start) = self.ahead(&mut body, path, |bytes| !bytes.is_empty()).await? else { return Ok(()) };
         if is_tape(start) {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
@@ -89,7 +116,7 @@ impl Replay {
             let tape = Tape::read(text).with_context(|| path.display().to_string())?;
             for exchange in &tape.exchanges {
                 let status = exchange.head.as_ref().map_or(0, |head| head.status);
-                self.out.verbose().say(format_args!(
+                self.out.messages().verbose(format_args!(
                     "{}, line {}: {}, HTTP {status}",
                     path.display(),
                     exchange.line,
@@ -102,7 +129,7 @@ impl Replay {
             }
             return Ok(());
         }
-        let api = match self.api {
+        let api = match self.settings.api {
             Some(api) => api,
             None => {
                 let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
@@ -113,17 +140,17 @@ impl Replay {
                 api
             }
         };
-        self.out.verbose().say(format_args!("{}: {}", path.display(), api.name()));
-        let source = if self.faults.any() {
+        self.out.messages().verbose(format_args!("{}: {}", path.display(), api.name()));
+        let body = if self.settings.faults.any() {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
-            self.recorded(vec![Read { bytes: bytes.to_vec(), ..Read::default() }], (None, End::Eof))
+            self.recorded(Recording::of_bytes(bytes.to_vec()))
         } else {
-            Source::File(body)
+            Body::File(body)
         };
-        self.pour(source, Stream::new(api, self.said.clone()), &name).await
+        self.write(body, Stream::new(api, self.options.clone()), &name).await
     }
 
-    /// Reads `body` on until `enough` is true of all that was read, or the file ends; `None` when a signal comes first.
+    /// Reads on in `body` until `enough` is true of all that was read, or the file ends; `None` when a signal comes first.
     async fn ahead<'b>(
         &mut self,
         body: &'b mut FileBody,
@@ -135,13 +162,10 @@ impl Replay {
         }
         tokio::select! {
             biased;
-            stop = self.watch.stop() => match stop {
-                Stop::Gone => Err(Failure::Gone.into()),
-                Stop::Signal(signal) => {
-                    self.status = Status::Signal(signal);
-                    Ok(None)
-                }
-            },
+            interrupt = self.watch.interrupt() => {
+                self.status = Status::Signal(interrupt.signal()?);
+                Ok(None)
+            }
             bytes = body.ahead(enough) => bytes.map(Some).map_err(|e| unreadable(path, e)),
         }
     }
@@ -156,44 +180,45 @@ impl Replay {
 
     /// One exchange of a tape.
     async fn exchange(&mut self, exchange: &Exchange, name: &str) -> Result<()> {
-        let Some(api) = Api::from_name(&exchange.api).or(self.api) else {
+        let Some(api) = Api::from_name(&exchange.api).or(self.settings.api) else {
             bail!("line {} of the tape: the API \"{}\" is unknown, name it with --api", exchange.line, exchange.api);
         };
         let model = Some(exchange.model.clone()).filter(|m| !m.is_empty());
-        let mut options = StreamOptions { model, ..self.said.clone() };
+        let mut options = StreamOptions { model, ..self.options.clone() };
         if options.tools_mode.is_none() {
             options.tools = asked(&exchange.request.body);
             options.tools_mode = Some(if options.tools.is_some() { "native" } else { "none" }.to_owned());
         }
         let mut stream = Stream::new(api, options);
-        let (reads, end) = timed(exchange);
+        let recording = Recording::of(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
                 let mut clock = Clock::default();
-                clock.set(end.0, false, &self.out);
+                clock.set(recording.ended, false, &self.out);
                 stream.error_body(head.status, &exchange.body(), None, &mut clock.sink(Some(name), &mut self.out));
                 self.out.check()?;
                 Ok(())
             }
             _ => {
-                let source = self.recorded(reads, end);
-                self.pour(source, stream, name).await
+                let body = self.recorded(recording);
+                self.write(body, stream, name).await
             }
         }
     }
 
-    fn recorded(&self, mut reads: Vec<Read>, mut end: (Option<Duration>, End)) -> Source {
-        self.faults.apply(&mut reads, &mut end.1);
-        Source::Recorded(Recorded::new(reads, end, self.speed))
+    fn recorded(&self, mut recording: Recording) -> Body {
+        self.settings.faults.apply(&mut recording);
+        Body::Recorded(RecordedBody::new(recording, self.settings.speed))
     }
 
-    async fn pour(&mut self, mut source: Source, mut stream: Stream, name: &str) -> Result<()> {
-        let (poured, end) =
-            pour(&mut source, &mut stream, Some(name), Limits::default(), &self.watch, &mut self.out).await?;
-        match poured {
-            Poured::Ended => {}
-            Poured::Broken => stream.finish(end, &mut Clock::default().sink(Some(name), &mut self.out)),
-            Poured::Signal(signal) => self.status = Status::Signal(signal),
+    /// Writes the events of one body.
+    async fn write(&mut self, mut body: Body, mut stream: Stream, name: &str) -> Result<()> {
+        match write_events(&mut body, &mut stream, Some(name), &self.watch, &mut self.out).await? {
+            ResponseEnd::Ended(_) => {}
+            ResponseEnd::Lost(error) => {
+                stream.finish(end(&error), &mut Clock::default().sink(Some(name), &mut self.out));
+            }
+            ResponseEnd::Signal(signal) => self.status = Status::Signal(signal),
         }
         Ok(())
     }
@@ -203,21 +228,4 @@ impl Replay {
 fn asked(body: &Value) -> Option<String> {
     let tools = ToolList::read(&body.get("tools")?.to_string()).ok()?;
     Some(tools.openai(|_| true))
-}
-
-/// What came back in an exchange, with times since its request; a tape that stops without an end was cut there.
-pub fn timed(exchange: &Exchange) -> (Vec<Read>, (Option<Duration>, End)) {
-    let mut at = exchange.head.as_ref().map(|head| head.after).unwrap_or_default();
-    let mut reads = vec![];
-    for read in &exchange.reads {
-        at += read.after;
-        reads.push(Read { at: Some(at), stall: Duration::ZERO, bytes: read.bytes.clone() });
-    }
-    let (after, ending) = exchange.end.unwrap_or((Duration::ZERO, Ending::Eof));
-    let end = match ending {
-        Ending::Eof => End::Eof,
-        Ending::Reset => End::Reset("the connection was lost when this was recorded".to_owned()),
-        Ending::Timeout => End::Timeout("the answer stopped for too long when this was recorded".to_owned()),
-    };
-    (reads, (Some(at + after), end))
 }

@@ -1,129 +1,149 @@
 //! What a turn asks: the conversation, the options, the tools and the key, before anything is sent.
 
-use crate::args::{Args, ToolsMode};
-use crate::header::Header;
-use crate::key;
-use crate::out::Out;
-use crate::route::Route;
-use crate::tools;
-use crate::verbose;
+mod form;
+mod key;
+mod tools;
+
+pub use form::{RequestForm, ToolsForm, ToolsMode};
+pub use key::KeySource;
+pub use tools::{dialect, dialect_named, read as read_tools};
+
 use anyhow::{Result, anyhow, bail};
+use client::{AddressError, Header, Route, secrets_in_url, with_path_of};
 use json::ToolList;
 use redact::{Redactor, is_secret_header};
-use reqwest::Url;
-use std::env;
-use std::io::IsTerminal;
+use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::Arc;
-use stdio::Status;
 use tag::Dialect;
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
+
+/// What the user asks for.
+#[derive(Clone, Debug)]
+pub struct TurnSettings {
+    /// The API; the tape's or the default if there is none.
+    pub api: Option<Api>,
+    /// Where the API is served, instead of the provider's own address.
+    pub base_url: Option<String>,
+    /// The model; the tape's if there is none.
+    pub model: Option<String>,
+    /// Where the key is.
+    pub key: KeySource,
+    /// Headers as they were typed.
+    pub headers: Vec<String>,
+    /// Members of the body.
+    pub params: Vec<(String, Value)>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The file of the tools.
+    pub tools: Option<PathBuf>,
+    /// `auto`, `none`, `required` or a tool's name.
+    pub tool_choice: Option<String>,
+    /// How the model is to learn of its tools.
+    pub tools_mode: ToolsMode,
+    /// The dialect of tools in the prompt.
+    pub dialect: Option<String>,
+    /// The end of the prompt that the model's text continues.
+    pub prefill: Option<String>,
+    /// Whether to ask for a stream.
+    pub streams: bool,
+    /// The most bytes of one event of the body.
+    pub max_frame: usize,
+    /// Whether a secret may go over http to another machine.
+    pub allows_insecure: bool,
+}
 
 /// One turn, ready to be asked.
 #[derive(Debug)]
 pub struct Turn {
+    /// The API that is spoken.
     pub api: Api,
+    /// What the user asks for beside the conversation.
     pub options: RequestOptions,
-    /// The user's headers.
-    pub headers: Vec<Header>,
     /// Where requests go.
     pub route: Route,
+    /// The dialect of tools in the prompt.
+    pub dialect: &'static Dialect,
+    /// The form in which it is asked first.
+    pub form: RequestForm,
+    headers: Vec<Header>,
+    key: KeySource,
+    is_key_needed: bool,
     /// Takes the key and whatever else is secret out of all that leaves.
     redactor: Redactor,
-    talk: Conversation,
+    conversation: Conversation,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
     prefill: Option<String>,
-    /// The dialect of the prompt, if the tools stand there.
-    pub dialect: &'static Dialect,
-    /// How it is asked first.
-    pub way: Way,
-}
-
-/// How a request is made.
-#[derive(Clone, Copy, Debug)]
-pub struct Way {
-    /// The answer is asked for at once, not as a stream.
-    pub whole: bool,
-    pub told: Told,
-}
-
-/// How the model learns of its tools.
-#[derive(Clone, Copy, Debug)]
-pub enum Told {
-    /// In the request, if there are any.
-    Native,
-    /// In the prompt, in this dialect.
-    Tag(&'static Dialect),
-    /// Not at all; earlier calls are text of this dialect.
-    Nothing(&'static Dialect),
+    max_frame: usize,
+    allows_insecure: bool,
 }
 
 impl Turn {
-    /// Puts the options together. The conversation comes later, so that a mistake here is told before standard input is read.
+    /// Puts the options together. The conversation comes later, so that a mistake here is reported before standard input is read.
+    /// `recorded` is the API and the model of a tape. `is_probe` claims that no turn follows.
     ///
     /// # Errors
     /// One line that names the option and the remedy.
-    pub fn new(args: &Args, recorded: Option<(Api, String)>) -> Result<Turn> {
-        let typed = &args.request;
-        let dialect = tools::dialect(args)?;
+    pub fn new(settings: &TurnSettings, recorded: Option<(Api, String)>, is_probe: bool) -> Result<Turn> {
+        let dialect = dialect(settings.dialect.as_deref(), settings.tools_mode, is_probe)?;
         let (api, model) = recorded.unzip();
-        let api = match (typed.api, env::var("LLM_API")) {
-            (Some(api), _) => api,
-            (None, Ok(name)) => {
-                Api::from_name(&name).ok_or_else(|| anyhow!("LLM_API: unknown API {name:?}, see --api in '--help'"))?
-            }
-            (None, Err(_)) => api.unwrap_or(Api::OpenaiChat),
-        };
-        let model = typed.model.clone().or_else(|| env::var("LLM_MODEL").ok()).or(model).filter(|m| !m.is_empty());
+        let api = settings.api.or(api).unwrap_or(Api::OpenaiChat);
+        let model = settings.model.clone().or(model).filter(|m| !m.is_empty());
         let Some(model) = model else { bail!("no model: name one with --model, or export LLM_MODEL") };
-        let tools = tools::tools(typed)?;
-        let headers = typed.headers.iter().map(|typed| Header::read(typed)).collect::<Result<Vec<_>>>()?;
+        let tools = settings.tools.as_deref().map(read_tools).transpose()?;
+        let variable = |name: &str| std::env::var(name).ok();
+        let headers = settings.headers.iter().map(|typed| Header::read(typed, variable).map_err(refused));
+        let headers: Vec<Header> = headers.collect::<Result<_>>()?;
         let options = RequestOptions {
             model,
-            base_url: typed
-                .base_url
-                .clone()
-                .or_else(|| env::var("LLM_BASE_URL").ok())
-                .filter(|url| !url.is_empty())
-                .map(|url| with_version(url, api)),
+            base_url: settings.base_url.clone().map(|url| with_path_of(url, api.base_url())),
             key: None,
-            system: typed.system.clone(),
+            system: settings.system.clone(),
             tools: tools.as_deref().map(ToolList::read).transpose()?.map(Arc::new),
-            tool_choice: typed.tool_choice.clone(),
+            tool_choice: settings.tool_choice.clone(),
             dialect: None,
-            params: typed.params.clone(),
+            params: settings.params.clone(),
             headers: headers.iter().map(|h| (h.name.clone(), h.value.clone())).collect(),
-            stream: !typed.no_stream,
+            stream: settings.streams,
         };
-        let way = Way { whole: false, told: Told::Native };
         let route = Route::of(options.base_url.as_deref().unwrap_or(api.base_url()));
+        // A server at an address of the user's may want no key, and a header may hold it.
+        let is_provider = settings.base_url.is_none() && !route.is_local;
+        let is_key_needed = is_provider && !headers.iter().any(|h| is_secret_header(&h.name));
         let mut turn = Turn {
             api,
             options,
-            headers,
             route,
-            redactor: Redactor::default(),
-            talk: Conversation::default(),
-            tools,
-            prefill: typed.prefill.clone(),
             dialect,
-            way,
+            form: RequestForm { is_whole: false, tools: ToolsForm::Native },
+            headers,
+            key: settings.key.clone(),
+            is_key_needed,
+            redactor: Redactor::default(),
+            conversation: Conversation::default(),
+            tools,
+            prefill: settings.prefill.clone(),
+            max_frame: settings.max_frame,
+            allows_insecure: settings.allows_insecure,
         };
         turn.redactor = Redactor::new(turn.secrets());
-        if typed.tools_mode == ToolsMode::Tag {
-            turn.way.told = turn.tag();
+        if settings.tools_mode == ToolsMode::Tag {
+            turn.form.tools = turn.tag();
         }
         Ok(turn)
     }
 
     /// The tools in the prompt, in the dialect of this turn.
-    pub fn tag(&self) -> Told {
+    pub fn tag(&self) -> ToolsForm {
         self.tag_in(self.dialect)
     }
 
-    /// The tools in the prompt, in `dialect`. Nothing there enforces that none is called: what looks like a call must stay text then.
-    pub fn tag_in(&self, dialect: &'static Dialect) -> Told {
-        if self.options.tool_choice.as_deref() == Some("none") { Told::Nothing(dialect) } else { Told::Tag(dialect) }
+    /// The tools in the prompt, in `dialect`. With `--tool-choice none` the tools are left out instead: nothing in a prompt prevents a
+    /// call, and whatever looks like a call must stay text.
+    pub fn tag_in(&self, dialect: &'static Dialect) -> ToolsForm {
+        let is_none = self.options.tool_choice.as_deref() == Some("none");
+        if is_none { ToolsForm::Nothing(dialect) } else { ToolsForm::Tag(dialect) }
     }
 
     /// Whether there are tools to learn of.
@@ -134,24 +154,24 @@ impl Turn {
     /// Takes the key, which only a request that is really sent needs.
     ///
     /// # Errors
-    /// See [`key::key`].
-    pub fn take_key(&mut self, args: &Args) -> Result<()> {
-        self.options.key = key::key(args, self)?;
+    /// See [`KeySource::key`].
+    pub fn take_key(&mut self) -> Result<()> {
+        self.options.key = self.key.key(self.api, self.is_key_needed)?;
         self.redactor = Redactor::new(self.secrets());
         Ok(())
     }
 
-    /// Takes the conversation and the question after it; gives the question as an event.
-    pub fn converse(&mut self, talk: Conversation, prompt: Option<&str>) -> Option<String> {
-        self.talk = talk;
-        let prompt = prompt?;
-        self.talk.push_user(prompt);
-        Some(format!("{{\"role\":\"user\",\"content\":{}}}", event::quoted(prompt)))
+    /// Takes the conversation and the question after it; returns the question as a chat message.
+    pub fn converse(&mut self, conversation: Conversation, question: Option<&str>) -> Option<String> {
+        self.conversation = conversation;
+        let question = question?;
+        self.conversation.push_user(question);
+        Some(format!("{{\"role\":\"user\",\"content\":{}}}", event::quoted(question)))
     }
 
     /// How often the model has answered since the last user's message.
     pub fn steps(&self) -> usize {
-        self.talk.steps()
+        self.conversation.steps()
     }
 
     /// The model's name.
@@ -159,72 +179,62 @@ impl Turn {
         &self.options.model
     }
 
+    /// Where requests go.
+    pub fn url(&self) -> &str {
+        &self.route.url
+    }
+
     /// What takes the secrets of this turn out of all that leaves.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 
-    /// Whether the value of a request's header is secret.
+    /// Whether the value of a header of the user's is secret.
     pub fn is_secret(&self, name: &str) -> bool {
-        is_secret_header(name) || self.headers.iter().any(|h| h.is_secret && h.name.eq_ignore_ascii_case(name))
+        self.headers.iter().any(|h| h.is_secret() && h.name.eq_ignore_ascii_case(name))
     }
 
-    /// Everything secret that goes into a request.
     fn secrets(&self) -> Vec<String> {
-        let in_url = Url::parse(self.url()).map(|url| key::in_url(&url)).unwrap_or_default();
-        self.headers.iter().flat_map(Header::secrets).chain(in_url).chain(self.options.key.clone()).collect()
+        let in_headers = self.headers.iter().flat_map(Header::secrets);
+        in_headers.chain(secrets_in_url(self.url())).chain(self.options.key.clone()).collect()
     }
 
-    /// Where requests go.
-    pub fn url(&self) -> &str {
-        self.options.base_url.as_deref().unwrap_or(self.api.base_url())
-    }
-
-    /// Prints the request's body, on one line, or over several for a person at a terminal; its address goes to standard error.
+    /// The request in this form.
     ///
     /// # Errors
-    /// See [`Turn::request`]; failures of standard output.
-    pub fn show(&self, args: &Args, out: &mut Out) -> Result<Status> {
-        let request = self.request(args, self.way)?;
-        let address = verbose::line(&request, self.redactor());
-        let mut body = request.body;
-        if std::io::stdout().is_terminal() {
-            body = serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(&body)?)?;
-            body = event::safe_json(&body).into_owned();
-        }
-        out.text(&body)?;
-        stdio::message("llm-stream", &address);
-        Ok(Status::Done)
-    }
-
-    /// Whether the answer is asked for as a stream.
-    pub fn streams(&self) -> bool {
-        self.options.stream
-    }
-
-    /// The request.
-    ///
-    /// # Errors
-    /// When the conversation is empty or cannot be put into the API's shape, or the key would be sent unprotected.
-    pub fn request(&self, args: &Args, way: Way) -> Result<Request> {
-        let stream = self.options.stream && !way.whole;
+    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be sent unprotected.
+    pub fn request(&self, form: RequestForm) -> Result<Request> {
+        let stream = self.options.stream && !form.is_whole;
         let mut options = RequestOptions { stream, ..self.options.clone() };
-        match way.told {
-            Told::Native => {}
-            Told::Tag(dialect) => options.dialect = Some(dialect),
-            Told::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
+        match form.tools {
+            ToolsForm::Native => {}
+            ToolsForm::Tag(dialect) => options.dialect = Some(dialect),
+            ToolsForm::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
         }
-        let request = request(self.api, &self.talk, &options)?;
-        key::check(args, self, &request)?;
+        let request = request(self.api, &self.conversation, &options)?;
+        self.check(&request)?;
         Ok(request)
     }
 
+    /// Checks that a request may be sent to its address.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub fn check(&self, request: &Request) -> Result<()> {
+        match self.route.check(request, |name| self.is_secret(name)) {
+            Ok(()) => Ok(()),
+            Err(AddressError::Exposed(_)) if self.allows_insecure => Ok(()),
+            Err(e @ AddressError::Exposed(_)) => bail!("{e}, or --allow-insecure"),
+            Err(e) => bail!("--base-url: {e}"),
+        }
+    }
+
     /// What `stream_start` says of this turn.
-    pub fn stream_options(&self, args: &Args, request: &Request, attempt: u32, way: Way) -> StreamOptions {
-        let (tools_mode, dialect) = match (way.told, &self.tools) {
-            (Told::Tag(dialect), _) => ("tag", Some(dialect)),
-            (Told::Native, Some(_)) => ("native", None),
-            (Told::Native, None) | (Told::Nothing(_), _) => ("none", None),
+    pub fn stream_options(&self, request: &Request, attempt: u32, form: RequestForm) -> StreamOptions {
+        let (tools_mode, dialect) = match (form.tools, &self.tools) {
+            (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
+            (ToolsForm::Native, Some(_)) => ("native", None),
+            (ToolsForm::Native, None) | (ToolsForm::Nothing(_), _) => ("none", None),
         };
         StreamOptions {
             tools: self.tools.clone().filter(|_| tools_mode != "none"),
@@ -233,39 +243,14 @@ impl Turn {
             prefill: self.prefill.clone(),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
-            fallback: way.whole,
+            fallback: form.is_whole,
             id: Some(request.name()),
             redactor: self.redactor.clone(),
-            max_frame: Some(args.common.max_line),
+            max_frame: Some(self.max_frame),
         }
     }
 }
 
-/// A server's bare address gets the path that the provider's own has (`/v1`), since most servers copy that; any other stays.
-fn with_version(url: String, api: Api) -> String {
-    let (Ok(mut typed), Ok(own)) = (Url::parse(&url), Url::parse(api.base_url())) else { return url };
-    if !matches!(typed.path(), "" | "/") {
-        return url;
-    }
-    typed.set_path(own.path());
-    typed.into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_bare_address_gets_the_usual_path() {
-        for (api, typed, full) in [
-            (Api::OpenaiChat, "http://h:1", "http://h:1/v1"),
-            (Api::OpenaiChat, "http://h/?v=2", "http://h/v1?v=2"),
-            (Api::OpenaiChat, "http://h/api", "http://h/api"),
-            (Api::Gemini, "https://h", "https://h/v1beta"),
-            (Api::Ollama, "http://h:2", "http://h:2/"),
-            (Api::OpenaiChat, "not a url", "not a url"),
-        ] {
-            assert_eq!(with_version(typed.to_owned(), api), full);
-        }
-    }
+fn refused(e: client::HeaderError) -> anyhow::Error {
+    anyhow!("--header: {e}")
 }

@@ -1,0 +1,124 @@
+//! What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of the tools.
+
+use super::settings::AskSettings;
+use crate::auto::Auto;
+use crate::input;
+use crate::output::{Messages, Out};
+use crate::stream::Watch;
+use crate::turn::{ToolsMode, Turn};
+use anyhow::{Result, anyhow};
+use client::{Network, Recorder, RecorderError};
+use event::payload::Warning;
+use stdio::Failure;
+
+/// The tape and the turn.
+pub struct Opening<'s> {
+    pub settings: &'s AskSettings,
+    pub recorder: Option<Recorder>,
+    pub turn: Turn,
+}
+
+impl<'s> Opening<'s> {
+    /// Reads the tape and puts the turn together. `is_probe` claims that no turn follows.
+    ///
+    /// # Errors
+    /// One line for a mistake in the arguments or in a file that they name.
+    pub fn new(settings: &'s AskSettings, is_probe: bool) -> Result<Opening<'s>> {
+        let recorder = settings.tape.clone().map(|(path, mode)| Recorder::open(path, mode));
+        let recorder = recorder.transpose().map_err(|e| match e {
+            RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
+            e => e.into(),
+        })?;
+        let turn = Turn::new(&settings.turn, recorder.as_ref().and_then(Recorder::first), is_probe)?;
+        let mut opening = Opening { settings, recorder, turn };
+        opening.hide_secrets();
+        Ok(opening)
+    }
+
+    /// Whether every answer comes from the tape.
+    pub fn is_offline(&self) -> bool {
+        self.recorder.as_ref().is_some_and(Recorder::is_offline)
+    }
+
+    /// Takes the key of the turn.
+    ///
+    /// # Errors
+    /// See [`crate::turn::KeySource::key`].
+    pub fn take_key(&mut self) -> Result<()> {
+        self.turn.take_key()?;
+        self.hide_secrets();
+        Ok(())
+    }
+
+    fn hide_secrets(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.set_redactor(self.turn.redactor());
+        }
+    }
+
+    /// Standard output and standard error.
+    pub fn out(&self) -> Out {
+        let no_time = self.settings.filter.no_time;
+        Out::new(no_time, Messages::new(self.settings.is_verbose, no_time, self.turn.redactor().clone()))
+    }
+
+    /// The way to the provider.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read.
+    pub fn network(&self) -> Result<Network> {
+        Ok(Network::new(&self.turn.route, self.settings.connection.connect_timeout)?)
+    }
+
+    /// Decides how the model learns of its tools.
+    pub fn auto(&self) -> Auto<'_> {
+        Auto { settings: &self.settings.auto, turn: &self.turn }
+    }
+
+    /// Reads standard input; returns the question as a chat message. A signal may have ended the reading. Lines of a log that are not
+    /// events become warnings if `warns`.
+    ///
+    /// # Errors
+    /// As [`input::read`].
+    pub fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
+        let mut warn = |warning: &Warning| {
+            if warns {
+                out.event(warning);
+            }
+        };
+        let content = input::read(&self.settings.filter, watch.signals(), &mut warn)?;
+        if watch.signal().is_none() {
+            content.report(out.messages());
+        }
+        let question = input::question(self.settings.prompt.as_deref(), content.text);
+        Ok(self.turn.converse(content.conversation, question.as_deref()))
+    }
+
+    /// Whether the model has answered often enough since the last user's message.
+    pub fn is_enough(&self) -> bool {
+        self.settings.max_steps.is_some_and(|most| self.turn.steps() >= most)
+    }
+
+    /// Decides how the model learns of its tools, if `--tools-mode auto` leaves that open. Returns whether a refusal by the provider may
+    /// change it. A signal may have ended the search.
+    ///
+    /// # Errors
+    /// As [`Auto::decide`].
+    pub async fn decide(&mut self, network: Option<&Network>, watch: &Watch, out: &Out) -> Result<bool> {
+        if self.settings.turn.tools_mode != ToolsMode::Auto || !self.turn.has_tools() || self.is_enough() {
+            return Ok(false);
+        }
+        let auto = self.auto();
+        let verdict = auto.decide(self.recorder.as_ref(), network, watch, out.messages()).await?;
+        if watch.signal().is_none() {
+            out.messages().verbose(format_args!("tools mode auto: {}", auto.show(&verdict)));
+        }
+        self.turn.form.tools = verdict.form;
+        Ok(!verdict.is_firm())
+    }
+
+    /// `error` without the secrets of the turn.
+    pub fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
+        if error.is::<Failure>() { error } else { anyhow!("{}", self.turn.redactor().text(&format!("{error:#}"))) }
+    }
+}

@@ -1,0 +1,59 @@
+//! The next turn of the conversation on standard input.
+
+use super::attempts::Attempts;
+use super::opening::Opening;
+use super::settings::AskSettings;
+use crate::stream::{Watch, runtime};
+use anyhow::Result;
+use event::payload::{Error, Message};
+use stdio::Status;
+
+/// Asks, and writes the events: 2 when any `error` event was written, else 0.
+///
+/// # Errors
+/// One line for a mistake in the arguments, the files that they name and the log; failures of standard output.
+pub fn turn(settings: &AskSettings) -> Result<Status> {
+    let mut opening = Opening::new(settings, false)?;
+    let is_offline = opening.is_offline();
+    let key = if is_offline { Ok(()) } else { opening.take_key() };
+    // Reported before standard input is read, which may take long, unless the tape may make the key unnecessary.
+    let key = if opening.recorder.is_some() { key } else { Ok(key?) };
+    let asked = runtime()?.block_on(async {
+        let watch = Watch::new()?;
+        let mut out = opening.out();
+        let network = if is_offline { None } else { Some(opening.network()?) };
+        let question = opening.converse(&watch, &mut out, true)?;
+        let mut is_open = false;
+        if watch.signal().is_none() {
+            is_open = opening.decide(network.as_ref(), &watch, &out).await?;
+        }
+        if let Some(signal) = watch.signal() {
+            return Ok(Status::Signal(signal));
+        }
+        let request = opening.turn.request(opening.turn.form)?;
+        if !opening.recorder.as_ref().is_some_and(|r| r.has_answer(opening.turn.model(), &request)) {
+            key?;
+        }
+        if let Some(question) = question {
+            out.event(&Message { message: &question });
+        }
+        if opening.is_enough() {
+            let steps = opening.turn.steps();
+            let message = format!("the model has answered {steps} times since the last user's message (--max-steps)");
+            out.event(&Error { source: "llm-stream", code: "max_steps", message: &message, ..Error::default() });
+            out.flush()?;
+            return Ok(Status::Error);
+        }
+        let attempts = Attempts { opening: &mut opening, is_open, network, watch: &watch, out: &mut out };
+        let signal = attempts.run().await?;
+        out.flush()?;
+        if let Some(signal) = signal {
+            return Ok(Status::Signal(signal));
+        }
+        if let Some(recorder) = &mut opening.recorder {
+            recorder.save(!out.has_error())?;
+        }
+        Ok(if out.has_error() { Status::Error } else { Status::Done })
+    });
+    asked.map_err(|e| opening.redacted(e))
+}

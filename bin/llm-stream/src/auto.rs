@@ -1,0 +1,237 @@
+//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the cache, then the server; without an
+//! answer, native calls are tried.
+
+mod allow;
+mod capabilities;
+
+pub use capabilities::Capabilities;
+
+use crate::output::Messages;
+use crate::stream::{Watch, sentence};
+use crate::turn::{RequestForm, ToolsForm, Turn};
+use allow::AllowedForm;
+use anyhow::{Result, anyhow, bail};
+use capabilities::Capability;
+use client::{Network, Recorder};
+use event::Object;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+use upstream::{Answer, capability_key, plain_url, questions};
+
+/// The longest time for all questions to a server together.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The longest answer that is read: a list of some hundred models.
+const ANSWER: usize = 16 << 20;
+
+/// Where to look.
+#[derive(Clone, Debug)]
+pub struct AutoSettings {
+    /// The allow-list, if the user has a home.
+    pub list: Option<PathBuf>,
+    /// Whether the user named the allow-list, so that it must exist.
+    pub is_list_named: bool,
+    /// The cache.
+    pub capabilities: Capabilities,
+    /// The longest time for a server, if it is less than five seconds.
+    pub patience: Duration,
+    /// Whether `--dialect` was typed, which counts more than the allow-list.
+    pub is_dialect_named: bool,
+}
+
+/// How the model learns of its tools, and why.
+#[derive(Debug)]
+pub struct Verdict {
+    /// How it learns of them.
+    pub form: ToolsForm,
+    source: &'static str,
+    detail: String,
+}
+
+impl Verdict {
+    /// Whether the user decided, which no server's refusal changes.
+    pub fn is_firm(&self) -> bool {
+        self.source == "allow-list"
+    }
+}
+
+/// Decides for one turn.
+#[derive(Clone, Copy)]
+pub struct Auto<'a> {
+    /// Where to look.
+    pub settings: &'a AutoSettings,
+    /// What is to be asked.
+    pub turn: &'a Turn,
+}
+
+impl Auto<'_> {
+    /// Decides for a turn. A turn with a tape asks no server: the tape must hold the same turn again.
+    ///
+    /// # Errors
+    /// As [`Auto::find`] and [`Auto::recorded`].
+    pub async fn decide(
+        &self,
+        recorder: Option<&Recorder>,
+        network: Option<&Network>,
+        watch: &Watch,
+        messages: &Messages,
+    ) -> Result<Verdict> {
+        let Some(recorder) = recorder else { return self.find(network, watch, messages, false).await };
+        match self.recorded(recorder)? {
+            Some(verdict) => Ok(verdict),
+            None => self.find(None, watch, messages, false).await,
+        }
+    }
+
+    /// Looks everywhere, in order. Without a `network` no server is asked.
+    ///
+    /// # Errors
+    /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
+    pub async fn find(
+        &self,
+        network: Option<&Network>,
+        watch: &Watch,
+        messages: &Messages,
+        must_reach: bool,
+    ) -> Result<Verdict> {
+        if let Some(verdict) = self.allowed()? {
+            return Ok(verdict);
+        }
+        let of = |found: Capability, source| Verdict {
+            form: if found.is_native { ToolsForm::Native } else { self.turn.tag() },
+            source,
+            detail: found.detail,
+        };
+        if let Some(found) = self.settings.capabilities.get(&self.key()) {
+            return Ok(of(found, "cache"));
+        }
+        if let Some(network) = network {
+            let listed = tokio::select! {
+                biased;
+                listed = self.listed(network, messages) => listed,
+                // The caller sees the reason.
+                _ = watch.interrupt() => Ok(None),
+            };
+            match listed {
+                Ok(Some(listed)) => return Ok(of(listed, "model-list")),
+                Err(unreachable) if must_reach => bail!(unreachable),
+                // A turn meets the same trouble, and reports it.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(self.default())
+    }
+
+    /// The first of the possible forms whose request is on the tape.
+    ///
+    /// # Errors
+    /// An allow-list that cannot be read, a request that cannot be made.
+    fn recorded(&self, recorder: &Recorder) -> Result<Option<Verdict>> {
+        let allowed = self.allowed()?;
+        let tag = Verdict { form: self.turn.tag(), source: "tape", detail: String::new() };
+        for verdict in allowed.into_iter().chain([self.default(), tag]) {
+            let request = self.turn.request(RequestForm { tools: verdict.form, is_whole: false })?;
+            if recorder.has_answer(self.turn.model(), &request) {
+                return Ok(Some(verdict));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Remembers that the server refused tools, and its words.
+    pub fn refused(&self, words: &str) {
+        self.learn(&Capability { is_native: false, source: "refused".to_owned(), detail: words.to_owned() });
+    }
+
+    /// The verdict as JSON, for people and scripts.
+    pub fn show(&self, verdict: &Verdict) -> String {
+        let (mode, dialect) = match verdict.form {
+            ToolsForm::Native => ("native", None),
+            ToolsForm::Tag(dialect) => ("tag", Some(dialect.name)),
+            ToolsForm::Nothing(_) => ("none", None),
+        };
+        let mut text = Vec::new();
+        let mut o = Object::open(&mut text);
+        o.str("mode", mode).maybe_str("dialect", dialect).str("source", verdict.source);
+        o.maybe_str("detail", Some(verdict.detail.as_str()).filter(|d| !d.is_empty())).str("model", self.turn.model());
+        o.str("api", self.turn.api.name()).str("base_url", &plain_url(self.turn.url()));
+        o.close();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn default(&self) -> Verdict {
+        let detail = "nothing is known of it: native calls are tried at the first turn, and tags if they are refused";
+        Verdict { form: ToolsForm::Native, source: "default", detail: detail.to_owned() }
+    }
+
+    /// The verdict of the allow-list.
+    fn allowed(&self) -> Result<Option<Verdict>> {
+        let Some(path) = &self.settings.list else { return Ok(None) };
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e)
+                if !self.settings.is_list_named
+                    && matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(e) => return Err(anyhow!("{}: {e}, check the path and its permissions", path.display())),
+        };
+        let found = allow::look_up(path, &text, &format!("{}/{}", self.turn.api.name(), self.turn.model()))?;
+        Ok(found.map(|(line, form)| {
+            let form = match form {
+                AllowedForm::Native => ToolsForm::Native,
+                AllowedForm::None => ToolsForm::Nothing(self.turn.dialect),
+                AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => self.turn.tag_in(dialect),
+                AllowedForm::Tag(_) => self.turn.tag(),
+            };
+            Verdict { form, source: "allow-list", detail: format!("{}, line {line}", path.display()) }
+        }))
+    }
+
+    /// What the server answers about its model, if it answers in time.
+    ///
+    /// # Errors
+    /// A sentence: the server cannot be reached, or must not be sent the key.
+    async fn listed(&self, network: &Network, messages: &Messages) -> Result<Option<Capability>, String> {
+        let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
+        let is_near = self.turn.route.is_local || self.turn.url().starts_with("http:");
+        for (asked, question) in questions(self.turn.api, &self.turn.options, is_near).into_iter().enumerate() {
+            self.turn.check(&question.request).map_err(|e| e.to_string())?;
+            messages.request(&question.request);
+            let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
+                Ok(Ok(body)) => body,
+                Ok(Err(error)) if asked == 0 => return Err(sentence(&error)),
+                Err(_) if asked == 0 => {
+                    let url = plain_url(&question.request.url);
+                    return Err(format!("no answer from {url} in time; check the address in --base-url"));
+                }
+                // A server that cannot be reached will not answer the next question either.
+                Ok(Err(_)) | Err(_) => return Ok(None),
+            };
+            let (is_native, detail) = match question.answer(body.as_deref()) {
+                Answer::Tells(is_native, detail) => (is_native, detail),
+                Answer::Nothing => continue,
+                Answer::Over => break,
+            };
+            let listed = Capability { is_native, source: "model-list".to_owned(), detail };
+            if !self.turn.route.is_local {
+                // A server on this machine answers at once, and may have another model tomorrow.
+                self.learn(&listed);
+            }
+            return Ok(Some(listed));
+        }
+        Ok(None)
+    }
+
+    fn learn(&self, capability: &Capability) {
+        let (url, api) = (plain_url(self.turn.url()), self.turn.api.name());
+        self.settings.capabilities.put(&self.key(), [&url, api, self.turn.model()], capability);
+    }
+
+    fn key(&self) -> String {
+        capability_key(self.turn.api, self.turn.url(), self.turn.model())
+    }
+}

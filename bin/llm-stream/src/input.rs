@@ -1,0 +1,175 @@
+//! Standard input: a log with the conversation so far, or text to ask about.
+
+mod patience;
+
+use crate::output::Messages;
+use anyhow::{Result, bail};
+use event::Raw;
+use event::payload::Warning;
+use patience::Patience;
+use std::io::IsTerminal;
+use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
+use upstream::Conversation;
+
+/// What standard input held.
+#[derive(Debug, Default)]
+pub struct InputContent {
+    /// The conversation of a log.
+    pub conversation: Conversation,
+    /// The text, where no line is a JSON object.
+    pub text: Option<String>,
+}
+
+impl InputContent {
+    /// Reports what was read.
+    pub fn report(&self, messages: &Messages) {
+        match (&self.text, self.conversation.messages.len()) {
+            (Some(text), _) => messages.verbose(format_args!("standard input: text, {} bytes", text.len())),
+            (None, 0) => {}
+            (None, count) => messages.verbose(format_args!("standard input: a log, {count} messages")),
+        }
+    }
+}
+
+/// Reads standard input to its end. Returns nothing where it is a terminal or a signal ended the wait. Lines of a log that are not
+/// events become warnings, which `warn` gets.
+///
+/// # Errors
+/// Under `--strict` the first such line; a message that is longer than `--max-line`; text that cannot be sent whole; failures of
+/// standard input.
+pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning)) -> Result<InputContent> {
+    if std::io::stdin().is_terminal() {
+        return Ok(InputContent::default());
+    }
+    let mut input = Input::open(&[], options.max_line)?;
+    let mut log = Log::default();
+    let patience = Patience::new();
+    while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
+        match block {
+            Block::Lines(lines) => {
+                lines.split_inclusive(|b| *b == b'\n').for_each(|line| log.line(line, options.max_line))
+            }
+            Block::TooLong(start, length) => log.bad(start, length, TOO_LONG),
+        }
+        if !log.has_object && log.text.len() > options.max_line {
+            break; // too much to be sent, and it may never end
+        }
+    }
+    drop(patience);
+    if signals.seen().is_some() {
+        return Ok(InputContent::default());
+    }
+    if let Some(Bad { number, .. }) = log.bad.iter().find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start)) {
+        bail!("standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line");
+    }
+    if !log.has_object && !options.strict {
+        return Ok(InputContent { text: log.text(options.max_line)?, ..InputContent::default() });
+    }
+    log.conversation(options, warn).map(|conversation| InputContent { conversation, text: None })
+}
+
+/// The question: the prompt, and the text on standard input after it.
+pub fn question(prompt: Option<&str>, text: Option<String>) -> Option<String> {
+    match (prompt, text) {
+        (Some(prompt), Some(text)) if !prompt.is_empty() => Some(format!("{prompt}\n\n{text}")),
+        (_, Some(text)) => Some(text),
+        (prompt, None) => prompt.map(str::to_owned),
+    }
+}
+
+const TOO_LONG: &str = "longer than --max-line";
+
+/// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the others stay right.
+#[derive(Default)]
+struct Log {
+    text: String,
+    lines: u64,
+    /// Whether any line is a JSON object, which makes it a log.
+    has_object: bool,
+    bad: Vec<Bad>,
+}
+
+struct Bad {
+    number: u64,
+    start: Vec<u8>,
+    length: u64,
+    what: String,
+}
+
+impl Log {
+    fn line(&mut self, line: &[u8], max_line: usize) {
+        let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| self.lines == 0).unwrap_or(line);
+        let bare = line.strip_suffix(b"\n").unwrap_or(line);
+        match std::str::from_utf8(line) {
+            _ if bare.len() > max_line => self.bad(bare, bare.len() as u64, TOO_LONG),
+            Err(_) => self.bad(bare, bare.len() as u64, "not UTF-8"),
+            Ok(text) => {
+                self.lines += 1;
+                self.has_object |= !self.has_object && is_object(text);
+                self.text.push_str(text);
+            }
+        }
+    }
+
+    fn bad(&mut self, start: &[u8], length: u64, what: &str) {
+        self.lines += 1;
+        self.text.push('\n');
+        self.bad.push(Bad { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
+    }
+
+    /// The messages of a log. `warn` gets a warning for each line that is not an event.
+    fn conversation(mut self, options: &Filter, warn: &mut dyn FnMut(&Warning)) -> Result<Conversation> {
+        let (conversation, problems) = Conversation::read(&self.text);
+        let lines: Vec<&str> = self.text.lines().collect();
+        let written = lines.iter().filter(|line| !line.trim().is_empty()).count();
+        if self.has_object && problems.len() == written {
+            stdio::message("llm-stream", NO_EVENT);
+        }
+        for problem in problems {
+            let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
+            let (start, length) = (line.into(), line.len() as u64);
+            self.bad.push(Bad { number: problem.line, start, length, what: problem.what });
+        }
+        self.bad.sort_by_key(|bad| bad.number);
+        let mut seen = BadLines::default();
+        for Bad { number, start, length, what } in &self.bad {
+            let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
+            seen.warn(options, bad, &mut *warn)?;
+        }
+        Ok(conversation)
+    }
+
+    /// The text; `None` if it is only white space. Line ends at its end do not count, as in the shell's `$(…)`.
+    fn text(self, max_line: usize) -> Result<Option<String>> {
+        if let Some(Bad { number, what, .. }) = self.bad.first() {
+            let remedy =
+                if what == TOO_LONG { "raise it" } else { "convert it first, as with iconv -f LATIN1 -t UTF-8" };
+            bail!("standard input, line {number}: {what}, {remedy}");
+        }
+        let text = self.text.trim_end_matches(['\n', '\r']);
+        if text.trim().is_empty() {
+            return Ok(None);
+        }
+        if text.len() > max_line {
+            bail!("standard input: text of more than {max_line} bytes, raise --max-line or give less of it");
+        }
+        Ok(Some(text.to_owned()))
+    }
+}
+
+/// Whether a line that begins with `start` may be a message of the conversation: an object that does not begin as another event does.
+fn may_be_message(start: &[u8]) -> bool {
+    let start = start.trim_ascii_start();
+    match start.strip_prefix(br#"{"type":""#) {
+        Some(kind) => kind.starts_with(br#"message""#),
+        None => start.is_empty() || start.starts_with(b"{"),
+    }
+}
+
+/// Whether the line is a whole JSON object.
+fn is_object(line: &str) -> bool {
+    line.trim_start().starts_with('{') && Raw::parse(line).is_ok_and(|json| json.is_object())
+}
+
+const NO_EVENT: &str = "standard input holds JSON but no event and no message, so nothing of it is sent; \
+                        to ask about it, put it into PROMPT: llm-stream \"… $(cat FILE)\"";

@@ -1,0 +1,79 @@
+//! A body that the network brings.
+
+use super::piece::{Piece, What};
+use crate::{Error, Limits};
+use std::time::Duration;
+use tokio::time::Instant;
+use upstream::tape::{Ending, Exchange, Head, Read};
+
+/// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
+#[derive(Debug)]
+pub struct LiveBody {
+    response: reqwest::Response,
+    sent: Instant,
+    limits: Limits,
+    chunk: Vec<u8>,
+    recording: Option<Box<Exchange>>,
+    /// The time of the last line of the recording.
+    last: Duration,
+    /// When the end came, or was decided.
+    ended: Option<Duration>,
+}
+
+impl LiveBody {
+    /// `recording` holds the request; the answer is added to it.
+    pub(crate) fn new(
+        response: reqwest::Response,
+        sent: Instant,
+        limits: Limits,
+        head: &Head,
+        recording: Option<Box<Exchange>>,
+    ) -> LiveBody {
+        let recording = recording.map(|exchange| Box::new(Exchange { head: Some(head.clone()), ..*exchange }));
+        LiveBody { response, sent, limits, chunk: vec![], recording, last: head.after, ended: None }
+    }
+
+    pub(crate) async fn next(&mut self) -> Piece<'_> {
+        let came = self.limits.wait(self.response.chunk()).await;
+        let at = elapsed(self.sent);
+        let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
+            Ok(Some(bytes)) => {
+                self.chunk.clear();
+                self.chunk.extend_from_slice(&bytes);
+                if let Some(exchange) = &mut self.recording {
+                    exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: self.chunk.clone() });
+                    self.last = at;
+                }
+                return Piece { at: Some(at), what: What::Bytes(&self.chunk) };
+            }
+            Ok(None) => What::End,
+            Err(error) => What::Lost(error),
+        };
+        self.ended = Some(at);
+        Piece { at: Some(at), what }
+    }
+
+    pub(crate) fn stop(&mut self) -> Duration {
+        *self.ended.insert(elapsed(self.sent))
+    }
+
+    /// The recording, whose answer was lost by `error` or had its own end.
+    pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+        let after = self.ended.unwrap_or_else(|| elapsed(self.sent)).saturating_sub(self.last);
+        Some(Box::new(Exchange { end: Some((after, ending(error))), ..*self.recording? }))
+    }
+}
+
+/// How an answer ended, as a tape has it.
+pub(crate) fn ending(error: Option<&Error>) -> Ending {
+    match error {
+        None => Ending::Eof,
+        Some(error) if error.is_timeout() => Ending::Timeout,
+        Some(_) => Ending::Reset,
+    }
+}
+
+/// The time since `since`, in the microseconds that a tape holds.
+pub(crate) fn elapsed(since: Instant) -> Duration {
+    Duration::from_micros(u64::try_from(since.elapsed().as_micros()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,24 @@
+//! What one wait for the next bytes of a body gives.
+
+use crate::Error;
+use std::time::Duration;
+
+/// What one wait for the next bytes of a body gives.
+#[derive(Debug)]
+pub struct Piece<'a> {
+    /// When it came, since the request was sent; `None` where nobody knows.
+    pub at: Option<Duration>,
+    /// What came.
+    pub what: What<'a>,
+}
+
+/// What came: see [`Piece`].
+#[derive(Debug)]
+pub enum What<'a> {
+    /// Bytes, at least one.
+    Bytes(&'a [u8]),
+    /// The body's own end.
+    End,
+    /// The rest does not come.
+    Lost(Error),
+}

@@ -1,0 +1,209 @@
+//! Faults put into a recorded body, for testing what reads it.
+//!
+//! Offsets count the bytes of the body as it was recorded.
+
+use crate::{Error, Recording, TimedRead};
+use std::ops::Range;
+use std::time::Duration;
+
+/// How a body is cut into reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resplit {
+    /// This many bytes each.
+    Every(usize),
+    /// 1 to 64 bytes each, by a random number generator with this seed.
+    Random(u64),
+}
+
+/// A silence in the middle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stall {
+    /// Before this byte.
+    pub at: usize,
+    /// How long, whatever the speed of the replay.
+    pub time: Duration,
+}
+
+/// What goes wrong in a replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Other reads of the same bytes.
+    pub resplit: Option<Resplit>,
+    /// The body ends before this byte, as if the server had closed it.
+    pub cut_at: Option<usize>,
+    /// A silence.
+    pub stall_at: Option<Stall>,
+    /// The connection breaks before this byte.
+    pub error_at: Option<usize>,
+    /// The event or line that holds this byte comes twice.
+    pub dup_at: Option<usize>,
+}
+
+impl Faults {
+    /// Whether there is any: then the whole body must be in memory.
+    pub fn any(&self) -> bool {
+        *self != Faults::default()
+    }
+
+    /// Puts the faults into a recording.
+    pub fn apply(&self, recording: &mut Recording) {
+        let reads = &mut recording.reads;
+        let body: Vec<u8> = reads.iter().flat_map(|r| &r.bytes).copied().collect();
+        let last = self.cut_at.into_iter().chain(self.error_at).min();
+        if let Some(last) = last {
+            recording.error = (self.error_at == Some(last)).then(Error::injected);
+            let at = boundary(reads, last);
+            reads.truncate(at);
+        }
+        if let Some(stall) = self.stall_at {
+            let at = boundary(reads, stall.at);
+            if let Some(read) = reads.get_mut(at) {
+                read.stall = stall.time;
+            }
+        }
+        if let Some(at) = self.dup_at.filter(|at| *at < last.unwrap_or(body.len()).min(body.len())) {
+            let unit = unit(&body, at);
+            let after = boundary(reads, unit.end);
+            let copy = TimedRead { at: reads[after - 1].at, stall: Duration::ZERO, bytes: body[unit].to_vec() };
+            reads.insert(after, copy);
+        }
+        if let Some(resplit) = self.resplit {
+            *reads = cut(reads, resplit);
+        }
+    }
+}
+
+/// The index of the read that begins at byte `at`, after a read was divided there if needed; the number of reads if `at` is past the end.
+fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
+    let mut start = 0;
+    for index in 0..reads.len() {
+        let length = reads[index].bytes.len();
+        if at == start {
+            return index;
+        }
+        if at < start + length {
+            let bytes = reads[index].bytes.split_off(at - start);
+            let read = TimedRead { at: reads[index].at, stall: Duration::ZERO, bytes };
+            reads.insert(index + 1, read);
+            return index + 1;
+        }
+        start += length;
+    }
+    reads.len()
+}
+
+/// The event that holds byte `at`, to the blank line after it; the line, in a body without blank lines.
+fn unit(body: &[u8], at: usize) -> Range<usize> {
+    let blank = [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"].into_iter().find(|b| body.windows(b.len()).any(|w| w == *b));
+    let mark = blank.unwrap_or(b"\n");
+    let ends = || body.windows(mark.len()).enumerate().filter(|(_, w)| *w == mark).map(|(i, _)| i + mark.len());
+    let start = ends().take_while(|end| *end <= at).last().unwrap_or(0);
+    start..ends().find(|end| *end > at).unwrap_or(body.len())
+}
+
+/// The same bytes in other reads. The time of a read is that of its last byte; a stall stays where it is.
+fn cut(reads: &[TimedRead], resplit: Resplit) -> Vec<TimedRead> {
+    let mut state = match resplit {
+        Resplit::Random(seed) => seed,
+        Resplit::Every(_) => 0,
+    };
+    let mut length = || match resplit {
+        Resplit::Every(n) => n,
+        Resplit::Random(_) => (splitmix(&mut state) % 64) as usize + 1,
+    };
+    let mut out: Vec<TimedRead> = vec![];
+    let mut room = 0;
+    for read in reads {
+        let mut stall = read.stall;
+        let mut rest = &read.bytes[..];
+        while !rest.is_empty() {
+            if room == 0 || !stall.is_zero() {
+                room = length();
+                out.push(TimedRead { at: read.at, stall: std::mem::take(&mut stall), bytes: vec![] });
+            }
+            let (now, later) = rest.split_at(room.min(rest.len()));
+            if let Some(last) = out.last_mut() {
+                last.bytes.extend_from_slice(now);
+                last.at = read.at;
+            }
+            room -= now.len();
+            rest = later;
+        }
+    }
+    out
+}
+
+/// The next number of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>): small, and the same on every machine.
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reads(texts: &[&str]) -> Vec<TimedRead> {
+        let ms = |n: usize| Some(Duration::from_millis(n as u64));
+        texts
+            .iter()
+            .enumerate()
+            .map(|(n, t)| TimedRead { at: ms(n), stall: Duration::ZERO, bytes: t.as_bytes().to_vec() })
+            .collect()
+    }
+
+    fn after(faults: Faults, texts: &[&str]) -> (Vec<(String, u128, u128)>, Option<Error>) {
+        let mut recording = Recording { reads: reads(texts), ..Recording::default() };
+        faults.apply(&mut recording);
+        let show = |r: &TimedRead| {
+            (String::from_utf8(r.bytes.clone()).unwrap(), r.at.unwrap().as_millis(), r.stall.as_millis())
+        };
+        (recording.reads.iter().map(show).collect(), recording.error)
+    }
+
+    fn texts(faults: Faults, of: &[&str]) -> Vec<String> {
+        after(faults, of).0.into_iter().map(|(text, ..)| text).collect()
+    }
+
+    #[test]
+    fn reads_are_cut_anew_and_keep_their_times() {
+        let every = |n| Faults { resplit: Some(Resplit::Every(n)), ..Faults::default() };
+        assert_eq!(texts(every(1), &["ab", "c"]), ["a", "b", "c"]);
+        assert_eq!(after(every(2), &["a", "bc", "d"]).0, [("ab".into(), 1, 0), ("cd".into(), 2, 0)]);
+        let random = |seed| Faults { resplit: Some(Resplit::Random(seed)), ..Faults::default() };
+        let body = "x".repeat(1000);
+        let first = texts(random(1), &[&body]);
+        assert_eq!(first, texts(random(1), &[&body]));
+        assert_ne!(first, texts(random(2), &[&body]));
+        assert_eq!(first.concat(), body);
+    }
+
+    #[test]
+    fn the_body_ends_or_breaks_or_halts_at_a_byte() {
+        let faults = Faults { cut_at: Some(3), ..Faults::default() };
+        assert_eq!(texts(faults, &["ab", "cd", "e"]), ["ab", "c"]);
+        let faults = Faults { error_at: Some(2), cut_at: Some(4), ..Faults::default() };
+        let (reads, end) = after(faults, &["ab", "cd"]);
+        assert_eq!(reads.len(), 1);
+        assert_eq!(end, Some(Error::injected()));
+        let stall = Some(Stall { at: 1, time: Duration::from_millis(9) });
+        let faults = Faults { stall_at: stall, ..Faults::default() };
+        assert_eq!(after(faults, &["abc"]).0, [("a".into(), 0, 0), ("bc".into(), 0, 9)]);
+        let faults = Faults { stall_at: stall, resplit: Some(Resplit::Every(2)), ..Faults::default() };
+        assert_eq!(after(faults, &["abc", "d"]).0, [("a".into(), 0, 0), ("bc".into(), 0, 9), ("d".into(), 1, 0)]);
+    }
+
+    #[test]
+    fn an_event_or_a_line_comes_twice() {
+        let dup = |at| Faults { dup_at: Some(at), ..Faults::default() };
+        assert_eq!(texts(dup(4), &["a\n\nb\n\nc"]).concat(), "a\n\nb\n\nb\n\nc");
+        assert_eq!(texts(dup(0), &["a\r\n\r\nb"]).concat(), "a\r\n\r\na\r\n\r\nb");
+        assert_eq!(texts(dup(3), &["a\nb\nc"]).concat(), "a\nb\nb\nc");
+        assert_eq!(texts(dup(99), &["a\n"]).concat(), "a\n");
+        let faults = Faults { cut_at: Some(2), ..dup(1) };
+        assert_eq!(texts(faults, &["ab\ncd"]).concat(), "abab\n");
+    }
+}

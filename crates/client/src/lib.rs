@@ -1,0 +1,38 @@
+//! The way out to the network, and what replaces it: recorded answers, and faults put into them.
+//!
+//! What it is: [`Network`], which sends requests to one server, any number at once, and gives each answer as a [`Body`] that is read
+//! piece by piece; [`Limits`] on how long that may take; [`Route`], which tells whether a server is on this machine and whether a
+//! secret may go there; [`Header`], a header whose value may be secret; [`Trouble`] and [`Wait`], which decide whether to ask again and
+//! when; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and what goes wrong in it. All settings are
+//! values, and all errors are types: [`Error`] names what happened, and the caller adds which of its options helps.
+//!
+//! What it is not: it reads no command line and no environment, prints nothing, and knows no event. Nothing here is shared between
+//! clients, but for the cryptography that rustls wants named once a process ([`Network::new`]).
+//!
+//! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled. Each wait may be dropped.
+
+mod body;
+mod error;
+mod faults;
+mod header;
+mod limits;
+mod network;
+mod recorder;
+mod recording;
+mod resolve;
+mod retry;
+mod route;
+mod thread;
+mod trouble;
+
+pub use body::{Body, FileBody, LiveBody, Piece, RecordedBody, What};
+pub use error::{Error, ErrorKind};
+pub use faults::{Faults, Resplit, Stall};
+pub use header::{Header, HeaderError};
+pub use limits::Limits;
+pub use network::{Network, NetworkError, Response};
+pub use recorder::{Recorder, RecorderError, TapeMode};
+pub use recording::{Recording, Speed, TimedRead};
+pub use retry::Wait;
+pub use route::{AddressError, Route, secrets_in_url, with_path_of};
+pub use trouble::Trouble;

@@ -1,0 +1,115 @@
+//! The network.
+
+use crate::body::{LiveBody, elapsed, ending};
+use crate::resolve::Resolver;
+use crate::{Error, Limits, Route};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use upstream::Request;
+use upstream::tape::{Exchange, Head};
+
+/// A way to one server. Cheap to clone; all clones share connections, and any number of requests may be on their way at once.
+#[derive(Clone, Debug)]
+pub struct Network {
+    client: reqwest::Client,
+}
+
+/// TLS cannot be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("TLS cannot be set up, check the system's certificates: {0}")]
+pub struct NetworkError(#[from] reqwest::Error);
+
+/// An answer whose head has come.
+#[derive(Debug)]
+pub struct Response {
+    /// Its status and headers.
+    pub head: Head,
+    /// The rest, still on its way.
+    pub body: LiveBody,
+}
+
+impl Network {
+    /// A way along `route`. Nothing is connected yet. Redirects are never followed: a key goes to the server that it is for, and
+    /// nowhere else.
+    ///
+    /// # Errors
+    /// When the system's certificates cannot be read.
+    pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
+        // Once a process; if somebody else did it before, theirs is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = reqwest::Client::builder()
+            .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(connect_timeout)
+            .tcp_nodelay(true)
+            .dns_resolver(Arc::new(Resolver));
+        if let Some((host, addresses)) = &route.pinned {
+            client = client.resolve_to_addrs(host, addresses);
+        }
+        if route.is_local {
+            client = client.no_proxy();
+            if route.url.starts_with("http:") {
+                // Nothing will be encrypted. Reading the system's certificates takes half of the time until the request.
+                client = client.tls_certs_only([]);
+            }
+        }
+        Ok(Network { client: client.build()? })
+    }
+
+    /// Sends a request and waits for the head of the answer. `limits` also hold for the body. The exchange is added to `recording`,
+    /// which holds the request (see [`crate::Recorder::begin`]).
+    ///
+    /// # Errors
+    /// Why no answer came, and the recording of that.
+    pub async fn send(
+        &self,
+        request: &Request,
+        limits: Limits,
+        recording: Option<Box<Exchange>>,
+    ) -> Result<Response, (Error, Option<Box<Exchange>>)> {
+        let sent = Instant::now();
+        let opened = limits.wait(self.open(request)).await;
+        let response = match opened.and_then(|opened| opened.map_err(|e| Error::from(&e))) {
+            Ok(response) => response,
+            Err(error) => {
+                let end = Some((elapsed(sent), ending(Some(&error))));
+                return Err((error, recording.map(|exchange| Box::new(Exchange { end, ..*exchange }))));
+            }
+        };
+        let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
+        let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+        let head = Head { after: elapsed(sent), status: response.status().as_u16(), headers };
+        let body = LiveBody::new(response, sent, limits, &head, recording);
+        Ok(Response { head, body })
+    }
+
+    /// Sends a request whose answer is small. Returns the body of a success; `None` for any other answer, and for one of more than
+    /// `most` bytes.
+    ///
+    /// # Errors
+    /// When the server cannot be reached.
+    pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
+        let mut response = self.open(request).await.map_err(|e| Error::from(&e))?;
+        let mut body = Vec::new();
+        if !response.status().is_success() {
+            return Ok(None);
+        }
+        while let Ok(Some(bytes)) = response.chunk().await {
+            if body.len() + bytes.len() > most {
+                return Ok(None);
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(String::from_utf8(body).ok())
+    }
+
+    async fn open(&self, request: &Request) -> reqwest::Result<reqwest::Response> {
+        let method = if request.method == "GET" { reqwest::Method::GET } else { reqwest::Method::POST };
+        let mut builder = self.client.request(method, &request.url);
+        for (name, value) in &request.headers {
+            builder = builder.header(name, value);
+        }
+        builder.body(request.body.clone()).send().await
+    }
+}

@@ -1,0 +1,154 @@
+//! A tape in use: answers from it, and recordings onto it.
+
+use redact::{Redactor, is_secret_header};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write};
+use std::path::PathBuf;
+use upstream::tape::{self, Canonical, Exchange, Miss, Tape, TapeError};
+use upstream::{Api, Request};
+
+/// How a tape is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TapeMode {
+    /// Every answer comes from the tape.
+    Replay,
+    /// Every answer comes from the provider and is recorded.
+    Record,
+    /// A recorded answer is used, and any other is recorded.
+    Auto,
+}
+
+/// A tape in use.
+#[derive(Debug)]
+pub struct Recorder {
+    path: PathBuf,
+    mode: TapeMode,
+    tape: Tape,
+    redactor: Redactor,
+    /// Recorded and not yet in the file.
+    unsaved: Vec<Exchange>,
+}
+
+/// Why a tape cannot be used. Each message names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum RecorderError {
+    /// There is no such file.
+    #[error("{path}: there is no such tape", path = .0.display())]
+    Missing(PathBuf),
+    /// The file cannot be read.
+    #[error("{path}: {1}, check the path and its permissions", path = .0.display())]
+    Read(PathBuf, io::Error),
+    /// The file is not a tape.
+    #[error("{path}: {1}", path = .0.display())]
+    Tape(PathBuf, TapeError),
+    /// The file cannot be written.
+    #[error("{path}: {1}, the answer was not recorded", path = .0.display())]
+    Write(PathBuf, io::Error),
+}
+
+impl Recorder {
+    /// Reads the tape at `path`. A tape to record on need not exist yet.
+    ///
+    /// # Errors
+    /// See [`RecorderError`].
+    pub fn open(path: PathBuf, mode: TapeMode) -> Result<Recorder, RecorderError> {
+        let tape = match std::fs::read_to_string(&path) {
+            Ok(text) => Tape::read(&text).map_err(|e| RecorderError::Tape(path.clone(), e))?,
+            Err(e) if e.kind() == ErrorKind::NotFound && mode != TapeMode::Replay => Tape::default(),
+            Err(e) if e.kind() == ErrorKind::NotFound => return Err(RecorderError::Missing(path)),
+            Err(e) => return Err(RecorderError::Read(path, e)),
+        };
+        Ok(Recorder { path, mode, tape, redactor: Redactor::default(), unsaved: vec![] })
+    }
+
+    /// Takes the redactor for requests and recordings.
+    pub fn set_redactor(&mut self, redactor: &Redactor) {
+        self.redactor = redactor.clone();
+    }
+
+    /// Whether every answer comes from the tape.
+    pub fn is_offline(&self) -> bool {
+        self.mode == TapeMode::Replay
+    }
+
+    /// The API and the model of the first request; `None` unless every answer comes from the tape.
+    pub fn first(&self) -> Option<(Api, String)> {
+        let first = self.tape.exchanges.first().filter(|_| self.is_offline())?;
+        Some((Api::from_name(&first.api)?, first.model.clone()))
+    }
+
+    /// The recorded answer; `None` if the provider is to be asked.
+    ///
+    /// # Errors
+    /// [`Miss`] if the answer is not recorded and nobody else may be asked.
+    pub fn answer(&mut self, model: &str, request: &Request) -> Result<Option<Exchange>, Miss> {
+        if self.mode == TapeMode::Record {
+            return Ok(None);
+        }
+        match self.tape.take(&self.canonical(model, request)) {
+            Ok(exchange) => Ok(Some(exchange.clone())),
+            Err(_) if self.mode == TapeMode::Auto => Ok(None),
+            Err(miss) => Err(miss),
+        }
+    }
+
+    /// Whether [`Recorder::answer`] will answer this request from the tape.
+    pub fn has_answer(&self, model: &str, request: &Request) -> bool {
+        self.mode != TapeMode::Record && self.tape.clone().take(&self.canonical(model, request)).is_ok()
+    }
+
+    /// The beginning of a recording: the request. `is_secret` tells of a header's name whether its value is secret; the recording
+    /// lists these headers by their names.
+    pub fn begin(&self, api: Api, model: &str, request: &Request, is_secret: impl Fn(&str) -> bool) -> Box<Exchange> {
+        let hidden = request.headers.iter().filter(|(name, _)| is_secret_header(name) || is_secret(name));
+        Box::new(Exchange {
+            api: api.name().to_owned(),
+            model: model.to_owned(),
+            request: tape::Request {
+                method: request.method.to_owned(),
+                url: request.url.clone(),
+                body: serde_json::from_str(&request.body).unwrap_or_default(),
+                sha256: self.canonical(model, request).sha256,
+            },
+            redactions: hidden.map(|(name, _)| format!("request.headers.{name}")).collect(),
+            ..Exchange::default()
+        })
+    }
+
+    /// Takes an exchange that has ended.
+    pub fn keep(&mut self, exchange: Exchange) {
+        self.unsaved.push(exchange);
+    }
+
+    /// Whether anybody but the tape was asked.
+    pub fn has_recorded(&self) -> bool {
+        !self.unsaved.is_empty()
+    }
+
+    /// Appends the recordings to the file, in one write, without secrets. `is_good` claims that the turn did not fail: in mode `auto`
+    /// a failed turn is not kept, since the next one would get its answers.
+    ///
+    /// # Errors
+    /// [`RecorderError::Write`].
+    pub fn save(&mut self, is_good: bool) -> Result<(), RecorderError> {
+        let unsaved = std::mem::take(&mut self.unsaved);
+        if unsaved.is_empty() || (self.mode == TapeMode::Auto && !is_good) {
+            return Ok(());
+        }
+        let mut text = vec![];
+        for mut exchange in unsaved {
+            exchange.redact(&self.redactor);
+            text.push(b'\n');
+            exchange.write(&mut text);
+        }
+        let is_new = std::fs::metadata(&self.path).map_or(0, |m| m.len()) == 0;
+        let file = OpenOptions::new().append(true).create(true).open(&self.path);
+        file.and_then(|mut file| file.write_all(&text[usize::from(is_new)..]))
+            .map_err(|e| RecorderError::Write(self.path.clone(), e))
+    }
+
+    fn canonical(&self, model: &str, request: &Request) -> Canonical {
+        let body = serde_json::from_str(&request.body).unwrap_or_default();
+        Canonical::of(model, &body, &self.redactor)
+    }
+}

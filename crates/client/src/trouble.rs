@@ -1,0 +1,83 @@
+//! Why an attempt failed before anything of its answer was used, and what follows from that.
+
+use crate::{Error, Wait, retry};
+use std::borrow::Cow;
+use std::time::SystemTime;
+use upstream::tape::{Head, Miss};
+use upstream::{error_message, is_context_overflow, refuses_tools};
+
+/// Why an attempt failed before anything of its answer was used.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The connection was lost before the first event.
+    Lost(Error),
+    /// The answer's status is not a success; its body follows, without secrets.
+    Refused(Head, String),
+    /// The tape has no answer.
+    Miss(Miss),
+}
+
+impl Trouble {
+    /// The wait before the same is asked again after attempt `attempt` (from 1); `None` where that would not help.
+    pub fn wait(&self, attempt: u32) -> Option<Wait> {
+        let wait = |head: Option<&Head>| {
+            Wait::new(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
+        };
+        match self {
+            Trouble::Lost(_) => Some(wait(None)),
+            Trouble::Refused(head, body)
+                if retry::may_retry(head.status) && !is_context_overflow(head.status, body.as_bytes()) =>
+            {
+                Some(wait(Some(head)))
+            }
+            _ => None,
+        }
+    }
+
+    /// A sentence that tells what went wrong.
+    pub fn message(&self) -> Cow<'_, str> {
+        match self {
+            Trouble::Lost(error) => Cow::Owned(error.to_string()),
+            Trouble::Refused(head, body) => Cow::Owned(error_message(head.status, body.as_bytes())),
+            Trouble::Miss(miss) => Cow::Owned(miss.to_string()),
+        }
+    }
+
+    /// The provider's words, if it refuses tools.
+    pub fn refuses_tools(&self) -> Option<String> {
+        let Trouble::Refused(head, body) = self else { return None };
+        refuses_tools(head.status, body)
+    }
+
+    /// Whether the provider would answer if it were not asked for a stream.
+    pub fn refuses_streaming(&self) -> bool {
+        let Trouble::Refused(head, body) = self else { return false };
+        match head.status {
+            405 | 501 => true,
+            400 | 403 | 404 | 406 | 415 | 422 => {
+                let body = body.to_lowercase().replace("upstream", "").replace("downstream", "");
+                body.contains("stream") && REFUSALS.iter().any(|word| body.contains(word))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Words with which servers refuse to stream, or refuse a member of the body that asks for it.
+const REFUSALS: [&str; 15] = [
+    "not support",
+    "n't support",
+    "unsupported",
+    "not available",
+    "unavailable",
+    "not allowed",
+    "not permitted",
+    "not enabled",
+    "disabled",
+    "not implemented",
+    "unknown",
+    "unrecognized",
+    "verified to stream",
+    "cannot stream",
+    "must be false",
+];
