@@ -5,6 +5,8 @@ use json::Tools;
 /// What an engine made of the text it was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
+    /// It took this many bytes; the rest is given again at once.
+    On(usize),
     /// It took this many bytes and needs more. Less than all only where the rest may be the beginning of a marker or of a word:
     /// it is given again, with more after it.
     More(usize),
@@ -16,6 +18,20 @@ pub(crate) enum Step {
     Back(usize),
     /// After this many bytes it is not what it looked like, and why, as the end of a sentence.
     Fail(usize, &'static str),
+}
+
+impl Step {
+    /// The same step, counted from `n` bytes before.
+    pub fn after(self, n: usize) -> Step {
+        match self {
+            Step::On(m) => Step::On(n + m),
+            Step::More(m) => Step::More(n + m),
+            Step::Whole(m) => Step::Whole(n + m),
+            Step::Done(m) => Step::Done(n + m),
+            Step::Back(m) => m.checked_sub(n).map_or_else(|| Step::On(n - m), Step::Back),
+            Step::Fail(m, why) => Step::Fail(n + m, why),
+        }
+    }
 }
 
 /// Why a name does not count.

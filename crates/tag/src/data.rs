@@ -1,6 +1,6 @@
 //! Whether a message is JSON so far: the strings of such an answer are data.
 
-use crate::parser::floor;
+use crate::mark::floor;
 use json::Scanner;
 
 /// The text is looked at in steps of this many bytes: of many short values each would search all of it for line ends.

@@ -5,7 +5,7 @@
 
 use crate::calls::{Calls, Context, End, Step};
 use crate::dialect::{Keys, Shape};
-use crate::parser::floor;
+use crate::mark::floor;
 use event::Raw;
 use json::Balance;
 use json::{Literal, Notation, Progress};

@@ -2,7 +2,7 @@
 
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::FreeText;
-use crate::mark::{Found, find};
+use crate::mark::{Match, find};
 use json::Balance;
 use std::borrow::Cow;
 
@@ -45,18 +45,18 @@ impl Free {
         // The earliest marker, or the beginning of one at the end.
         for (at, _) in text[from..].char_indices() {
             match find(self.form.until, &text[from + at..]) {
-                Found::Here(_) => {
+                Match::Full(_) => {
                     self.text.push_str(&text[from..from + at]);
                     return match self.say(tool, context, calls) {
                         Ok(()) => Step::Done(from + at),
                         Err(why) => Step::Fail(from + at, why),
                     };
                 }
-                Found::Perhaps => {
+                Match::Partial => {
                     self.text.push_str(&text[from..from + at]);
                     return Step::More(from + at);
                 }
-                Found::No => {}
+                Match::No => {}
             }
         }
         self.text.push_str(&text[from..]);

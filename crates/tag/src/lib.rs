@@ -13,7 +13,6 @@ pub mod lint;
 mod look;
 mod machine;
 mod mark;
-mod messages;
 mod notation;
 mod outlet;
 mod params;

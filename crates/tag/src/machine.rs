@@ -1,8 +1,9 @@
 //! The machine of `tag-parse`: the text of a stream, its calls taken out as `tool_call_delta` events.
 
 use crate::look::{Look, UnknownDialect};
+use crate::mark::floor;
 use crate::outlet::{Outlet, Piece};
-use crate::parser::{Parser, floor};
+use crate::parser::Parser;
 use event::payload::{ContentDelta, FinishReason, Retract, Thinking, ToolCallDelta, Warning};
 use event::{Choices, Event, Field, Kind, Machine, Sink};
 use json::Tools;
@@ -177,7 +178,7 @@ impl Tag {
             return;
         }
         let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
-        choice.parser.forget();
+        choice.parser.forget_calls();
         choice.parser.finish(true, &mut out);
         out.flush();
         for index in choice.written.drain(..) {
@@ -234,7 +235,7 @@ impl Machine for Tag {
                     events.flush();
                 } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
                     // Reasoning comes by itself, so the text is the answer.
-                    self.choices[at].parser.answer();
+                    self.choices[at].parser.begin_in_answer();
                 }
             }
             // Text that is held back came before these.

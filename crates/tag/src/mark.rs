@@ -2,11 +2,11 @@
 
 /// Whether something is at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found<T = usize> {
-    /// It does. Of a marker this is the length.
-    Here(T),
-    /// The text is the beginning of it.
-    Perhaps,
+pub(crate) enum Match<T = usize> {
+    /// It is: of a marker this is the length.
+    Full(T),
+    /// The text is the beginning of it, or may be.
+    Partial,
     No,
 }
 
@@ -15,53 +15,63 @@ const SPACES: usize = 16;
 
 /// Whether `mark` stands at the beginning of `text`. In a closing tag white space may stand before the last character, as XML
 /// allows it and models write it: `</tool >`.
-pub(crate) fn starts(mark: &str, text: &str) -> Found {
+pub(crate) fn starts(mark: &str, text: &str) -> Match {
     let same = mark.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
     if same == mark.len() {
-        return Found::Here(same);
+        return Match::Full(same);
     }
     if same == text.len() {
-        return Found::Perhaps;
+        return Match::Partial;
     }
     if same + 1 < mark.len() || !mark.ends_with('>') || !mark.contains("</") {
-        return Found::No;
+        return Match::No;
     }
     let rest = &text[same..];
     let spaces = space(rest);
     match rest.as_bytes().get(spaces) {
-        _ if spaces > SPACES => Found::No,
-        Some(b'>') => Found::Here(mark.len() + spaces),
-        Some(_) => Found::No,
-        None => Found::Perhaps,
+        _ if spaces > SPACES => Match::No,
+        Some(b'>') => Match::Full(mark.len() + spaces),
+        Some(_) => Match::No,
+        None => Match::Partial,
     }
 }
 
 /// Looks for the longest of the markers at the beginning of `text`. While a longer one may still come, it is waited for.
-pub(crate) fn find(marks: &[&str], text: &str) -> Found {
-    let mut here = Found::No;
+pub(crate) fn find(marks: &[&str], text: &str) -> Match {
+    let mut here = Match::No;
     for mark in marks {
         match (starts(mark, text), here) {
-            (Found::Perhaps, _) => return Found::Perhaps,
-            (Found::Here(length), Found::Here(longest)) if length <= longest => {}
-            (found @ Found::Here(_), _) => here = found,
-            (Found::No, _) => {}
+            (Match::Partial, _) => return Match::Partial,
+            (Match::Full(length), Match::Full(longest)) if length <= longest => {}
+            (found @ Match::Full(_), _) => here = found,
+            (Match::No, _) => {}
         }
     }
     here
 }
 
 /// The longest of the markers at the beginning of `text`, which is all that comes.
-pub(crate) fn find_last(marks: &[&str], text: &str) -> Found {
+pub(crate) fn find_last(marks: &[&str], text: &str) -> Match {
     let here = marks.iter().filter_map(|mark| match starts(mark, text) {
-        Found::Here(length) => Some(length),
+        Match::Full(length) => Some(length),
         _ => None,
     });
-    here.max().map_or(Found::No, Found::Here)
+    here.max().map_or(Match::No, Match::Full)
 }
 
 /// How much white space a text begins with.
 pub(crate) fn space(text: &str) -> usize {
     text.bytes().position(|c| !matches!(c, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(text.len())
+}
+
+/// The length of the longest beginning of `text` that has at most `most` bytes (at least 4) and ends between two characters.
+pub(crate) fn floor(text: &str, most: usize) -> usize {
+    (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends between two characters.
+pub(crate) fn ceil(text: &str, least: usize) -> usize {
+    (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -71,31 +81,31 @@ mod tests {
     #[test]
     fn closing_tags_hold_white_space() {
         for (mark, text, found) in [
-            ("</tool>", "</tool>x", Found::Here(7)),
-            ("</tool>", "</tool >x", Found::Here(8)),
-            ("</tool>", "</tool\n\t>", Found::Here(9)),
-            ("]<]m[>[</a>", "]<]m[>[</a >", Found::Here(12)),
-            ("</tool>", "</tool ", Found::Perhaps),
-            ("</tool>", "</too", Found::Perhaps),
-            ("</tool>", "</tool s>", Found::No),
-            ("</tool>", "</toolbox>", Found::No),
-            ("<tool>", "<tool >", Found::No),
-            ("<|end|>", "<|end| >", Found::No),
+            ("</tool>", "</tool>x", Match::Full(7)),
+            ("</tool>", "</tool >x", Match::Full(8)),
+            ("</tool>", "</tool\n\t>", Match::Full(9)),
+            ("]<]m[>[</a>", "]<]m[>[</a >", Match::Full(12)),
+            ("</tool>", "</tool ", Match::Partial),
+            ("</tool>", "</too", Match::Partial),
+            ("</tool>", "</tool s>", Match::No),
+            ("</tool>", "</toolbox>", Match::No),
+            ("<tool>", "<tool >", Match::No),
+            ("<|end|>", "<|end| >", Match::No),
         ] {
             assert_eq!(starts(mark, text), found, "{mark} {text:?}");
         }
         let long = format!("</tool{}>", " ".repeat(SPACES + 1));
-        assert_eq!(starts("</tool>", &long), Found::No);
-        assert_eq!(starts("</tool>", &long[..long.len() - 1]), Found::No);
+        assert_eq!(starts("</tool>", &long), Match::No);
+        assert_eq!(starts("</tool>", &long[..long.len() - 1]), Match::No);
     }
 
     #[test]
     fn the_longest_marker_counts() {
-        assert_eq!(find(&["<a", "<ab>"], "<ab>"), Found::Here(4));
-        assert_eq!(find(&["<ab>", "<a"], "<ac"), Found::Here(2));
-        assert_eq!(find(&["<a", "<ab>"], "<a"), Found::Perhaps);
-        assert_eq!(find_last(&["<a", "<ab>"], "<a"), Found::Here(2));
-        assert_eq!(find(&["</a>", "</a >"], "</a  >"), Found::Here(6));
-        assert_eq!(find(&[], "<a"), Found::No);
+        assert_eq!(find(&["<a", "<ab>"], "<ab>"), Match::Full(4));
+        assert_eq!(find(&["<ab>", "<a"], "<ac"), Match::Full(2));
+        assert_eq!(find(&["<a", "<ab>"], "<a"), Match::Partial);
+        assert_eq!(find_last(&["<a", "<ab>"], "<a"), Match::Full(2));
+        assert_eq!(find(&["</a>", "</a >"], "</a  >"), Match::Full(6));
+        assert_eq!(find(&[], "<a"), Match::No);
     }
 }

@@ -13,7 +13,7 @@ use crate::dialect::{Form, Needs, Part};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Found, find, find_last};
+use crate::mark::{Match, find, find_last};
 use crate::params::Params;
 use json::Balance;
 use json::Tools;
@@ -81,13 +81,6 @@ pub(crate) struct Run {
     ended: bool,
 }
 
-/// What a run has to do with the text that follows.
-enum Next {
-    /// Go on after this many bytes.
-    On(usize),
-    Step(Step),
-}
-
 impl Run {
     /// A run at the marker that the form begins with.
     pub fn new(form: &'static Form) -> Run {
@@ -145,9 +138,9 @@ impl Run {
     }
 
     /// The markers at the beginning of `text`; once no more can come, what is there decides.
-    fn find(&self, marks: &[&str], text: &str) -> Found {
+    fn find(&self, marks: &[&str], text: &str) -> Match {
         match find(marks, text) {
-            Found::Perhaps if self.ended => find_last(marks, text),
+            Match::Partial if self.ended => find_last(marks, text),
             found => found,
         }
     }
@@ -168,29 +161,25 @@ impl Run {
             if rest.is_empty() && !matches!(self.place, Place::Part(n) if n >= self.form.call.len()) {
                 return Step::More(i);
             }
-            let next = match self.place {
+            let step = match self.place {
                 Place::Open => self.open(rest),
                 Place::Inside => self.inside(rest),
                 Place::Noise => self.noise(rest),
-                Place::Over => Next::Step(Step::Done(0)),
+                Place::Over => Step::Done(0),
                 Place::Part(n) if n >= self.form.call.len() => {
                     // Every part was read and none said that the call is whole: its last marker does.
                     self.whole(calls);
                     self.place = Place::Between;
-                    Next::Step(Step::Whole(0))
+                    Step::Whole(0)
                 }
                 Place::Part(n) => self.part(n, rest, &context, alone, calls),
                 Place::Tail(n) => self.tail(n, rest),
                 Place::Between => self.between(rest, calls),
             };
-            match next {
-                Next::On(n) => i += n,
-                Next::Step(Step::Back(n)) if n <= i => i -= n,
-                Next::Step(Step::Back(n)) => return Step::Back(n - i),
-                Next::Step(Step::More(n)) => return Step::More(i + n),
-                Next::Step(Step::Whole(n)) => return Step::Whole(i + n),
-                Next::Step(Step::Done(n)) => return Step::Done(i + n),
-                Next::Step(Step::Fail(n, why)) => return Step::Fail(i + n, why),
+            match step {
+                Step::On(n) => i += n,
+                Step::Back(n) if n <= i => i -= n,
+                step => return step.after(i),
             }
         }
     }
@@ -213,13 +202,13 @@ impl Run {
         {
             match params.finish(&text[at..], &Run::context(self.form, tools), calls) {
                 Step::Back(n) => at -= n,
-                Step::More(n) | Step::Whole(n) | Step::Done(n) => at += n,
+                Step::On(n) | Step::More(n) | Step::Whole(n) | Step::Done(n) => at += n,
                 Step::Fail(_, why) => return Err(why),
             }
         }
         loop {
             match self.push(&text[at..], tools, true, calls) {
-                Step::Whole(n) => at += n,
+                Step::On(n) | Step::Whole(n) => at += n,
                 Step::Back(n) => at -= n,
                 Step::Done(n) => return Ok(at + n),
                 Step::More(n) => {
@@ -279,6 +268,6 @@ fn may_lack(parts: &[Part]) -> bool {
     }
 }
 
-fn fail(why: &'static str) -> Next {
-    Next::Step(Step::Fail(0, why))
+fn fail(why: &'static str) -> Step {
+    Step::Fail(0, why)
 }

@@ -1,6 +1,6 @@
 //! Elements inside elements, made into the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
 
-use crate::mark::{Found, starts};
+use crate::mark::{Match, starts};
 use crate::params::{ParamForm, element_name};
 use json::{Converted, JsonType, Typed};
 
@@ -94,7 +94,7 @@ impl Tree<'_> {
         loop {
             at += memchr::memchr(first, &text.as_bytes()[at..])?;
             let rest = &text[at..];
-            if let Found::Here(length) = starts(&close, rest) {
+            if let Match::Full(length) = starts(&close, rest) {
                 if depth == 0 {
                     return Some((&text[..at], &rest[length..]));
                 }

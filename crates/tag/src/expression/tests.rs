@@ -54,7 +54,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
         }
         let step = expression.push(&rest, context, &mut calls);
         match step {
-            Step::More(n) | Step::Whole(n) => rest.drain(..n),
+            Step::On(n) | Step::More(n) | Step::Whole(n) => rest.drain(..n),
             Step::Done(n) => {
                 rest.drain(..n);
                 rest.extend(left);

@@ -1,7 +1,7 @@
 //! What opens a parameter: a start tag, or the elements before a value.
 
 use super::{ParamForm, Style, Typing};
-use crate::mark::{Found, starts};
+use crate::mark::{Match, starts};
 use crate::start_tag;
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub(super) enum Says {
 
 impl ParamForm {
     /// The head that `text` begins with.
-    pub(super) fn head(&self, text: &str) -> Found<Head> {
+    pub(super) fn head(&self, text: &str) -> Match<Head> {
         let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
         let mut from = From { text: &text[..end], at: 0 };
         let head = match self.style {
@@ -53,9 +53,9 @@ impl ParamForm {
             Style::Element { prefix } => from.element(prefix),
         };
         match head {
-            Ok(head) if !head.name.is_empty() => Found::Here(head),
-            Err(Miss::Short) if text.len() <= LONGEST => Found::Perhaps,
-            _ => Found::No,
+            Ok(head) if !head.name.is_empty() => Match::Full(head),
+            Err(Miss::Short) if text.len() <= LONGEST => Match::Partial,
+            _ => Match::No,
         }
     }
 }
@@ -79,9 +79,9 @@ impl<'t> From<'t> {
 
     fn take(&mut self, what: &str) -> Result<(), Miss> {
         match starts(what, self.rest()) {
-            Found::Here(length) => self.at += length,
-            Found::Perhaps => return Err(Miss::Short),
-            Found::No => return Err(Miss::Other),
+            Match::Full(length) => self.at += length,
+            Match::Partial => return Err(Miss::Short),
+            Match::No => return Err(Miss::Other),
         }
         Ok(())
     }
@@ -171,14 +171,14 @@ impl<'t> From<'t> {
         let mut says = Says::Nothing;
         if let Some((open, close)) = kind {
             match starts(open, self.rest()) {
-                Found::Here(length) => {
+                Match::Full(length) => {
                     self.at += length;
                     says = kind_says(self.word(close)?);
                     self.space()?;
                 }
                 // Both may begin alike.
-                Found::Perhaps => return Err(Miss::Short),
-                Found::No => {}
+                Match::Partial => return Err(Miss::Short),
+                Match::No => {}
             }
         }
         self.take(value.0)?;

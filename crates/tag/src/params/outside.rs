@@ -1,7 +1,7 @@
 //! The markers outside the parameters of a call.
 
 use crate::dialect::{Part, Section};
-use crate::mark::{Found, find, find_last, starts};
+use crate::mark::{Match, find, find_last, starts};
 
 /// The markers of a form around its parameters: those that close the call and its section, and those that open another call.
 #[derive(Clone, Copy, Debug)]
@@ -15,30 +15,30 @@ pub(crate) struct Outside {
 
 impl Outside {
     /// The marker at the beginning of `text` that closes the call or its section. With `last`, nothing comes after `text`.
-    pub fn closer(&self, text: &str, last: bool) -> Found {
+    pub fn closer(&self, text: &str, last: bool) -> Match {
         let find = if last { find_last } else { find };
         let parts = self.behind.iter().map(|part| match part {
             Part::Mark(marks) | Part::Maybe { marks, .. } => find(marks, text),
-            _ => Found::No,
+            _ => Match::No,
         });
         first(parts.chain(self.section.map(|section| find(section.close, text))))
     }
 
     /// The marker at the beginning of `text` that opens a section or a call.
-    pub fn opener(&self, text: &str) -> Found {
+    pub fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
             // Some headers have a word among their markers, as prose has.
             Part::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => find(marks, text),
             Part::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
                 // `<functions>` does not begin with `<function`.
-                Found::Here(length) => match text[length..].chars().next() {
-                    Some(next) if next.is_whitespace() => Found::Here(length),
-                    Some(_) => Found::No,
-                    None => Found::Perhaps,
+                Match::Full(length) => match text[length..].chars().next() {
+                    Some(next) if next.is_whitespace() => Match::Full(length),
+                    Some(_) => Match::No,
+                    None => Match::Partial,
                 },
                 found => found,
             })),
-            _ => Found::No,
+            _ => Match::No,
         });
         // What stands behind the name, such as `>`, opens nothing.
         let named = self.before.iter().position(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
@@ -48,6 +48,6 @@ impl Outside {
 }
 
 /// The first marker that was found, or that may still come.
-fn first(mut found: impl Iterator<Item = Found>) -> Found {
-    found.find(|found| *found != Found::No).unwrap_or(Found::No)
+fn first(mut found: impl Iterator<Item = Match>) -> Match {
+    found.find(|found| *found != Match::No).unwrap_or(Match::No)
 }

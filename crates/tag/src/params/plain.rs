@@ -1,7 +1,7 @@
 //! What a value's text means where it may hold entities and CDATA sections.
 
 use super::ParamForm;
-use crate::mark::Found;
+use crate::mark::Match;
 use std::borrow::Cow;
 
 /// What opens and closes text in which no closer counts.
@@ -11,19 +11,19 @@ pub(super) const DATA: (&str, &str) = ("<![CDATA[", "]]>");
 const LONGEST: usize = 10;
 
 /// The entity that `text` begins with: its length and what it means.
-pub(super) fn entity(text: &str) -> Found<(usize, String)> {
-    let Some(rest) = text.strip_prefix('&') else { return Found::No };
+pub(super) fn entity(text: &str) -> Match<(usize, String)> {
+    let Some(rest) = text.strip_prefix('&') else { return Match::No };
     let end = rest.bytes().take(LONGEST - 1).position(|c| !c.is_ascii_alphanumeric() && c != b'#');
     match end {
         Some(end) if rest.as_bytes()[end] == b';' => {
             let length = end + 2;
             match quick_xml::escape::unescape(&text[..length]) {
-                Ok(meant) => Found::Here((length, meant.into_owned())),
-                Err(_) => Found::No,
+                Ok(meant) => Match::Full((length, meant.into_owned())),
+                Err(_) => Match::No,
             }
         }
-        None if rest.len() < LONGEST - 1 => Found::Perhaps,
-        _ => Found::No,
+        None if rest.len() < LONGEST - 1 => Match::Partial,
+        _ => Match::No,
     }
 }
 
@@ -46,7 +46,7 @@ impl ParamForm {
                 continue;
             }
             match entity(rest) {
-                Found::Here((length, meant)) if self.entities => {
+                Match::Full((length, meant)) if self.entities => {
                     out.push_str(&meant);
                     rest = &rest[length..];
                 }

@@ -7,7 +7,7 @@ use super::plain::{self, DATA};
 use super::value::Value;
 use super::{Outside, ParamForm, Style, Trim};
 use crate::calls::{Calls, Context, Step};
-use crate::mark::{Found, find, starts};
+use crate::mark::{Match, find, starts};
 use json::{JsonType, Typed};
 use std::borrow::Cow;
 
@@ -195,12 +195,12 @@ impl Params {
     fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
         let mut perhaps = false;
         match starts(&self.closer, text) {
-            Found::Here(length) => return self.hold(State::Closed, &text[..length]),
-            Found::Perhaps => perhaps = true,
-            Found::No => {}
+            Match::Full(length) => return self.hold(State::Closed, &text[..length]),
+            Match::Partial => perhaps = true,
+            Match::No => {}
         }
         match find(self.form.call_closers, text) {
-            Found::Here(length) => {
+            Match::Full(length) => {
                 if !self.is_suspended() {
                     self.resume(calls);
                     self.behind = 0;
@@ -208,47 +208,47 @@ impl Params {
                 self.closers = 1;
                 return self.hold(State::Ending, &text[..length]);
             }
-            Found::Perhaps => perhaps = true,
-            Found::No => {}
+            Match::Partial => perhaps = true,
+            Match::No => {}
         }
         if self.form.cdata {
             match starts(DATA.0, text) {
-                Found::Here(length) => {
+                Match::Full(length) => {
                     self.raw(DATA.0, calls);
                     self.state = State::Data;
                     return Go::On(length);
                 }
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
+                Match::Partial => perhaps = true,
+                Match::No => {}
             }
         }
         if self.form.entities && self.value.as_ref().is_some_and(Value::streams) {
             match plain::entity(text) {
-                Found::Here((length, meant)) => {
+                Match::Full((length, meant)) => {
                     self.text(&meant, calls);
                     self.line = false;
                     return Go::On(length);
                 }
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
+                Match::Partial => perhaps = true,
+                Match::No => {}
             }
         }
         if self.line && self.is_suspended() {
             match self.outside.opener(text) {
-                Found::Here(_) => return Go::Ended,
-                Found::Perhaps => perhaps = true,
-                Found::No => {}
+                Match::Full(_) => return Go::Ended,
+                Match::Partial => perhaps = true,
+                Match::No => {}
             }
         }
         if self.line {
             match self.form.head(text) {
-                Found::Here(head) if self.may_cut(&head, context) => {
+                Match::Full(head) if self.may_cut(&head, context) => {
                     let length = head.length;
                     self.end_value(context, calls);
                     self.begin(head, context, calls);
                     return Go::On(length);
                 }
-                Found::Perhaps => perhaps = true,
+                Match::Partial => perhaps = true,
                 _ => {}
             }
         }
@@ -278,14 +278,14 @@ impl Params {
     /// What the text begins with, where a parameter may begin.
     fn next(&self, text: &str) -> Next {
         let closer = find(self.form.call_closers, text);
-        if let Found::Here(_) = closer {
+        if let Match::Full(_) = closer {
             return Next::Closer;
         }
         match self.form.head(text) {
-            Found::Here(head) => Next::Head(head),
-            Found::Perhaps => Next::Perhaps,
-            Found::No if closer == Found::Perhaps => Next::Perhaps,
-            Found::No => Next::Other,
+            Match::Full(head) => Next::Head(head),
+            Match::Partial => Next::Perhaps,
+            Match::No if closer == Match::Partial => Next::Perhaps,
+            Match::No => Next::Other,
         }
     }
 

@@ -1,211 +1,164 @@
-//! The answer's text, in which calls, reasoning and what is left out are looked for.
+//! The answer's text, in which calls, reasoning and what is left out are searched for.
 
-use super::{Flow, Mode, Parser, Tried, WINDOW, ceil};
+use super::contest::Contest;
+use super::mode::{Exclusion, Header, Mode, Prose};
+use super::open_call::OpenCall;
+use super::router::{Position, Router, Transition};
+use crate::calls::Step;
 use crate::dialect::{Form, Scope};
-use crate::look::{Target, ends_itself, is_fence};
-use crate::mark::space;
+use crate::look::{Look, Marker, Target, ends_itself, is_fence};
+use crate::mark::{Match, ceil, space};
 use crate::outlet::Outlet;
 use std::rc::Rc;
 
-/// Whether something begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Begun {
-    Yes,
-    /// More text will tell.
-    Wait,
-    No,
-}
-
-impl Parser {
+impl Router {
     /// The answer.
-    pub(super) fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
-        let b = text.as_bytes();
-        let refused = std::mem::take(&mut self.refused);
+    pub fn answer(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
+        let look = Rc::clone(&self.look);
         // Where it is decided what an unknown beginning is, other markers may count from there on.
-        let limit = self.head.as_ref().map_or(usize::MAX, |head| ceil(text, WINDOW + 1 - head.size));
+        let limit = self.emitter.room().map_or(usize::MAX, |room| ceil(text, room));
         let mut i = 0;
-        while i < b.len() {
+        while i < text.len() {
             if i >= limit {
-                self.say(&text[..i], out);
-                return Flow::Took(i);
+                return (self.emitter.text(&text[..i], out).into(), Step::On(i));
             }
-            self.tried = if i == 0 { refused } else { Tried::default() };
-            if self.blank && !self.tried.unmarked {
+            let mut exclusion = if i == 0 { exclusion } else { Exclusion::Nothing };
+            if self.position.is_first && exclusion == Exclusion::Nothing {
                 let at = i + space(&text[i..]);
-                self.quote.plain(&text[i..at]);
+                self.position.quote.plain(&text[i..at]);
                 i = at;
-                if i == b.len() {
-                    break;
-                }
-                if i >= limit {
+                if i == text.len() || i >= limit {
                     continue;
                 }
-                self.tried = if i == 0 { refused } else { Tried::default() };
                 match self.begin_unmarked(&text[i..]) {
-                    Begun::No => {}
-                    begun => return self.leave(begun, text, i, out),
+                    Match::Full(mode) => {
+                        self.emitter.text(&text[..i], out);
+                        return (mode, Step::On(i));
+                    }
+                    Match::Partial => {
+                        self.emitter.text(&text[..i], out);
+                        return (Mode::default(), Step::More(i));
+                    }
+                    Match::No => exclusion = Exclusion::Unmarked,
                 }
             }
-            let stop = self.look.stop(&b[i..]).map(|n| i + n);
-            if limit <= stop.unwrap_or(usize::MAX - 1) {
-                self.blank &= text[i..limit].trim_ascii().is_empty();
-                self.quote.plain(&text[i..limit]);
-                i = limit;
+            let stop = look.stop(&text.as_bytes()[i..]).map_or(text.len(), |n| i + n);
+            let at = stop.min(limit);
+            if at > i {
+                self.position.pass(&text[i..at]);
+                (i, exclusion) = (at, Exclusion::Nothing);
+            }
+            if i == limit || i == text.len() {
                 continue;
             }
-            let Some(at) = stop else {
-                self.blank &= text[i..].trim_ascii().is_empty();
-                self.quote.plain(&text[i..]);
-                break;
-            };
-            if at > i {
-                self.blank &= text[i..at].trim_ascii().is_empty();
-                self.quote.plain(&text[i..at]);
-                self.tried = Tried::default();
-            }
-            let rest = &text[at..];
-            match self.target(rest) {
-                Begun::No => {}
-                Begun::Wait => {
-                    self.refused = self.tried;
-                    return self.leave(Begun::Wait, text, at, out);
+            match self.target(&look, &text[i..], exclusion) {
+                Match::Full((marker, targets)) => {
+                    self.emitter.text(&text[..i], out);
+                    let (mode, length) = self.begin_marked(marker.text, &targets, out);
+                    return (mode, Step::On(i + length));
                 }
-                Begun::Yes => {
-                    self.say(&text[..at], out);
-                    return Flow::Took(at + self.begin_marked(rest, out));
+                Match::Partial => {
+                    self.emitter.text(&text[..i], out);
+                    return (Mode::Answer(exclusion), Step::More(i));
                 }
+                Match::No => {}
             }
-            let width = rest.chars().next().map_or(1, char::len_utf8);
-            match b[at] {
-                c @ (b'`' | b'~') => self.quote.tick(c),
-                _ => self.quote.plain(&rest[..width]),
-            }
-            self.blank = false;
-            i = at + width;
+            i += self.position.pass_one(&text[i..]);
+            self.position.is_first = false;
         }
-        self.say(text, out);
-        Flow::Took(text.len())
+        (self.emitter.text(text, out).into(), Step::On(text.len()))
     }
 
-    /// Says the answer's text up to `at`, where something else begins or may begin.
-    fn leave(&mut self, begun: Begun, text: &str, at: usize, out: &mut dyn Outlet) -> Flow {
-        self.say(&text[..at], out);
-        if begun == Begun::Wait { Flow::Wait(at) } else { Flow::Took(at) }
-    }
-
-    /// Whether a marker that counts here stands at the beginning of `rest`.
-    fn target(&mut self, rest: &str) -> Begun {
-        let look = Rc::clone(&self.look);
-        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t))) {
-            return Begun::Wait;
+    /// The marker at the beginning of `rest`, and what it means here.
+    fn target<'l>(&mut self, look: &'l Look, rest: &str, exclusion: Exclusion) -> Match<(&'l Marker, Vec<Target>)> {
+        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t, exclusion))) {
+            return Match::Partial;
         }
-        let here = look.here(rest).is_some_and(|marker| marker.targets.iter().any(|t| self.counts(*t)));
-        if here { Begun::Yes } else { Begun::No }
+        let Some(marker) = look.here(rest) else { return Match::No };
+        let targets: Vec<Target> = marker.targets.iter().copied().filter(|t| self.counts(*t, exclusion)).collect();
+        if targets.is_empty() { Match::No } else { Match::Full((marker, targets)) }
     }
 
     /// Whether a marker's meaning counts at this place.
-    fn counts(&mut self, target: Target) -> bool {
+    fn counts(&mut self, target: Target, exclusion: Exclusion) -> bool {
+        let Position { is_first, is_framed, quote } = &mut self.position;
         match target {
             // What begins no call here may still be left out: Inkling's calls begin like its other messages.
-            Target::Dropped => !self.quote.is_quoted(),
-            _ if self.tried.marked => false,
+            Target::Dropped => !quote.is_quoted(),
+            _ if exclusion == Exclusion::All => false,
             Target::Form(form) => self.may_begin(form),
-            Target::Reasoning => self.blank,
-            Target::DroppedFirst => self.blank || (self.framed && !self.quote.is_data()),
-            Target::DroppedWord => self.blank && self.begun == 0,
+            Target::Reasoning => *is_first,
+            Target::DroppedFirst => *is_first || (*is_framed && !quote.is_data()),
+            Target::DroppedWord => *is_first && !self.emitter.has_calls(),
             Target::Answer => {
-                let late = self.unknown || self.thought.is_some();
-                let counts = self.head.is_some() && !self.quote.is_data();
-                self.blank || counts || (late && !self.quote.is_quoted())
+                let is_late = self.emitter.may_end_reasoning();
+                let counts = self.emitter.holds_beginning() && !quote.is_data();
+                *is_first || counts || (is_late && !quote.is_quoted())
             }
-            Target::Foreign(true) => self.quote.is_line_start(),
-            Target::Message => self.quote.is_cited() || !self.quote.is_quoted(),
-            Target::Foreign(false) => !self.quote.is_quoted(),
+            Target::Foreign(true) => quote.is_line_start(),
+            Target::Message => quote.is_cited() || !quote.is_quoted(),
+            Target::Foreign(false) => !quote.is_quoted(),
         }
     }
 
     /// Whether a form may begin here, as a call or, right behind a quotation mark, as a quoted one.
     fn may_begin(&mut self, form: &Form) -> bool {
-        let cited = self.quote.is_cited() && ends_itself(form);
+        let Position { is_first, quote, .. } = &mut self.position;
+        let is_cited = quote.is_cited() && ends_itself(form);
         match form.scope {
-            Scope::Line if !self.quote.is_line_start() => cited,
+            Scope::Line if !quote.is_line_start() => is_cited,
             Scope::Line if is_fence(form) => true,
-            Scope::Message if !self.blank => false,
-            _ => cited || !self.quote.is_quoted(),
+            Scope::Message if !*is_first => false,
+            _ => is_cited || !quote.is_quoted(),
         }
     }
 
-    /// Begins what the marker at the beginning of `rest` means; gives how much of it was taken.
-    fn begin_marked(&mut self, rest: &str, out: &mut dyn Outlet) -> usize {
-        let look = Rc::clone(&self.look);
-        let Some(marker) = look.here(rest) else { return 0 };
-        let targets: Vec<Target> = marker.targets.iter().copied().filter(|t| self.counts(*t)).collect();
+    /// Begins what a marker means; returns how much of the text is read with it.
+    fn begin_marked(&mut self, marker: &'static str, targets: &[Target], out: &mut dyn Outlet) -> (Mode, usize) {
+        let is_quoted = self.position.quote.is_cited();
         let forms: Vec<&'static Form> =
             targets.iter().filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None }).collect();
-        self.tried.marked = true;
-        self.cited = self.quote.is_cited();
         if !forms.is_empty() {
-            self.begin(forms, false);
-            return 0;
+            let contest = Contest::new(forms, self.last);
+            return (Mode::Call(OpenCall::new(contest, Prose::Answer, is_quoted, Exclusion::All)), 0);
         }
-        let length = marker.text.len();
-        // What was said before it may have decided that this is reasoning, where it means nothing.
-        let Some(target) = targets.first() else { return 0 };
-        match *target {
-            Target::Message => {
-                self.mode = Mode::Header(Box::new(Mode::Text));
-                return 0;
+        let mode = match targets.first() {
+            Some(Target::Message) => return (Mode::Header(Header { body: None, is_quoted }), 0),
+            Some(Target::Foreign(_)) => {
+                self.emitter.decide(Prose::Answer, out);
+                self.literal(Prose::Answer, marker, out);
+                return (Mode::Body(Prose::Answer, Exclusion::Nothing), marker.len());
             }
-            Target::Foreign(_) => {
-                self.decide(false, out);
-                self.mode = Mode::Body { reasoning: false };
-                self.literal(marker.text, out);
-            }
-            Target::Reasoning => {
-                self.decide(false, out);
-                self.mode = Mode::Reasoning;
-                out.left_out(marker.text);
-            }
-            Target::Answer => {
-                if self.head.is_some() {
-                    self.decide(true, out);
-                } else if self.thought.is_some() || (self.unknown && (!self.blank || self.begun > 0)) {
-                    self.rehearsed(out);
-                }
-                self.unknown = false;
-                self.release(out);
-                self.restart();
-                out.left_out(marker.text);
+            Some(Target::Answer) => {
+                self.emitter.end_reasoning_late(self.position.is_first, out);
+                self.position.restart();
+                Mode::default()
             }
             target => {
-                self.framed |= matches!(target, Target::DroppedFirst);
-                self.decide(false, out);
-                out.left_out(marker.text);
+                self.position.is_framed |= matches!(target, Some(Target::DroppedFirst));
+                self.emitter.decide(Prose::Answer, out);
+                if let Some(Target::Reasoning) = target { Prose::Reasoning.into() } else { Mode::default() }
             }
-        }
-        length
+        };
+        out.left_out(marker);
+        (mode, marker.len())
     }
 
     /// Begins a form without a marker, at the first text of a message.
-    fn begin_unmarked(&mut self, rest: &str) -> Begun {
-        self.tried.unmarked = true;
+    fn begin_unmarked(&mut self, rest: &str) -> Match<Mode> {
         if self.look.messages {
             let start = rest.trim_start_matches(' ');
             if start.starts_with("to=") {
-                self.mode = Mode::Header(Box::new(Mode::Text));
-                self.cited = false;
-                return Begun::Yes;
+                return Match::Full(Mode::Header(Header { body: None, is_quoted: false }));
             }
             if start.len() < 3 && "to=".starts_with(start) {
-                return Begun::Wait;
+                return Match::Partial;
             }
         }
-        if self.look.unmarked.is_empty() || self.quote.is_quoted() {
-            return Begun::No;
+        if self.look.unmarked.is_empty() || self.position.quote.is_quoted() {
+            return Match::No;
         }
-        let forms = self.look.unmarked.clone();
-        self.cited = false;
-        self.begin(forms, false);
-        Begun::Yes
+        let contest = Contest::new(self.look.unmarked.clone(), self.last);
+        Match::Full(Mode::Call(OpenCall::new(contest, Prose::Answer, false, Exclusion::Unmarked)))
     }
 }

@@ -1,71 +1,77 @@
 //! Reasoning, up to the marker that ends it, or a call that does.
 
-use super::{Flow, Mode, Parser, Tried};
-use crate::look::{Target, ends_itself};
+use super::contest::Contest;
+use super::mode::{Exclusion, Mode, Prose};
+use super::open_call::OpenCall;
+use super::router::{Router, Transition};
+use crate::calls::Step;
+use crate::dialect::Form;
+use crate::look::{Look, Target, ends_itself};
+use crate::mark::Match;
 use crate::outlet::Outlet;
 use std::rc::Rc;
 
-impl Parser {
-    /// Reasoning, up to the marker that ends it, or a call that does.
-    pub(super) fn reasoning(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
+impl Router {
+    /// Reasoning.
+    pub fn reasoning(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
         let look = Rc::clone(&self.look);
-        let refused = std::mem::take(&mut self.refused).marked;
-        self.tried = Tried { marked: true, unmarked: false };
         let mut i = 0;
         while let Some(at) = look.stop(&text.as_bytes()[i..]).map(|n| i + n) {
-            self.quote.plain(&text[i..at]);
+            self.position.quote.plain(&text[i..at]);
             let rest = &text[at..];
             if let Some((_, close)) = look.reasoning.iter().find(|(_, close)| rest.starts_with(close)) {
-                self.put_reasoning(&text[..at], out);
+                reason(&text[..at], out);
                 out.left_out(close);
-                self.mode = Mode::Text;
-                (self.unknown, self.thought) = (false, None);
-                self.release(out);
-                self.restart();
-                return Flow::Took(at + close.len());
+                self.emitter.end_reasoning(out);
+                self.position.restart();
+                return (Mode::default(), Step::On(at + close.len()));
             }
-            let mut wait = look.reasoning.iter().any(|(_, close)| close.starts_with(rest));
-            let tried = refused && at == 0;
-            let cited = self.quote.is_cited();
-            if !tried && !look.ends.is_empty() && (cited || !self.quote.is_quoted()) {
-                let ends = |t: &Target| {
-                    matches!(t, Target::Form(form) if if cited { ends_itself(form) } else {
-                        look.ends(form).is_some()
-                    })
-                };
-                let longer = look.perhaps(rest).any(|marker| marker.targets.iter().any(ends));
-                if let Some(marker) = look.here(rest).filter(|_| !longer)
-                    && marker.targets.iter().any(ends)
-                {
-                    let forms = marker.targets.iter().filter(|t| ends(t));
-                    let forms = forms.filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None });
-                    let forms = forms.collect();
-                    self.put_reasoning(&text[..at], out);
-                    self.cited = cited;
-                    self.begin(forms, true);
-                    return Flow::Took(at);
+            let closes = look.reasoning.iter().any(|(_, close)| close.starts_with(rest));
+            let is_excluded = at == 0 && exclusion == Exclusion::All;
+            match if is_excluded { Match::No } else { self.ending_call(&look, rest) } {
+                Match::Full(call) => {
+                    reason(&text[..at], out);
+                    return (Mode::Call(call), Step::On(at));
                 }
-                wait |= longer;
+                Match::No if !closes => {}
+                _ => {
+                    reason(&text[..at], out);
+                    return (Prose::Reasoning.into(), Step::More(at));
+                }
             }
-            if wait {
-                self.put_reasoning(&text[..at], out);
-                return Flow::Wait(at);
-            }
-            let width = rest.chars().next().map_or(1, char::len_utf8);
-            match text.as_bytes()[at] {
-                c @ (b'`' | b'~') => self.quote.tick(c),
-                _ => self.quote.plain(&rest[..width]),
-            }
-            i = at + width;
+            i = at + self.position.pass_one(rest);
         }
-        self.quote.plain(&text[i..]);
-        self.put_reasoning(text, out);
-        Flow::Took(text.len())
+        self.position.quote.plain(&text[i..]);
+        reason(text, out);
+        (Prose::Reasoning.into(), Step::On(text.len()))
     }
 
-    fn put_reasoning(&mut self, text: &str, out: &mut dyn Outlet) {
-        if !text.is_empty() {
-            out.reasoning(text);
+    /// The call at the beginning of `rest` that ends reasoning, or is quoted in it.
+    fn ending_call(&mut self, look: &Look, rest: &str) -> Match<Box<OpenCall>> {
+        let quote = &mut self.position.quote;
+        let is_cited = quote.is_cited();
+        if look.ends.is_empty() || (!is_cited && quote.is_quoted()) {
+            return Match::No;
         }
+        let ends = |target: &Target| -> Option<&'static Form> {
+            let Target::Form(form) = target else { return None };
+            let ends = if is_cited { ends_itself(form) } else { look.ends(form).is_some() };
+            ends.then_some(*form)
+        };
+        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| ends(t).is_some())) {
+            return Match::Partial;
+        }
+        let forms: Vec<_> = look.here(rest).into_iter().flat_map(|marker| &marker.targets).filter_map(ends).collect();
+        if forms.is_empty() {
+            return Match::No;
+        }
+        let contest = Contest::new(forms, self.last);
+        Match::Full(OpenCall::new(contest, Prose::Reasoning, is_cited, Exclusion::All))
+    }
+}
+
+fn reason(text: &str, out: &mut dyn Outlet) {
+    if !text.is_empty() {
+        out.reasoning(text);
     }
 }

@@ -1,42 +1,42 @@
 //! The parts of a call, one after the other.
 
-use super::{Engine, GAP, LONGEST, NO_MARK, Next, Place, Run, fail};
+use super::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
 use crate::calls::{Calls, Context, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
-use crate::mark::{Found, space};
+use crate::mark::{Match, space};
 use crate::params::{Outside, Params};
 use crate::start_tag;
 use event::Raw;
 use json::Balance;
 
 impl Run {
-    pub(super) fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Next {
+    pub(super) fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Step {
         let form = self.form;
         match &form.call[n] {
             Part::Mark(marks) => match self.find(marks, text) {
                 // What may follow the last marker that must stand there makes the call no more whole.
-                Found::Here(length) if self.begun && may_end(&form.call[n + 1..]) => {
+                Match::Full(length) if self.begun && may_end(&form.call[n + 1..]) => {
                     self.whole(calls);
                     self.place = Place::Tail(n + 1);
-                    Next::Step(Step::Whole(length))
+                    Step::Whole(length)
                 }
-                Found::Here(length) => self.on(n + 1, length),
-                Found::Perhaps => Next::Step(Step::More(0)),
-                Found::No => fail(NO_MARK),
+                Match::Full(length) => self.on(n + 1, length),
+                Match::Partial => Step::More(0),
+                Match::No => fail(NO_MARK),
             },
             Part::Maybe { marks, .. } => match self.find(marks, text) {
-                Found::Here(length) => self.on(n + 1, length),
-                Found::Perhaps => Next::Step(Step::More(0)),
-                Found::No => self.on(n + 1, 0),
+                Match::Full(length) => self.on(n + 1, length),
+                Match::Partial => Step::More(0),
+                Match::No => self.on(n + 1, 0),
             },
             Part::Space(_) => {
                 let at = space(text);
                 match self.gap(at, LONGEST) {
                     Some(failed) => failed,
-                    None if at == text.len() => Next::Step(Step::More(at)),
+                    None if at == text.len() => Step::More(at),
                     None => self.on(n + 1, at),
                 }
             }
@@ -44,7 +44,7 @@ impl Run {
                 let at = text.bytes().position(|c| !c.is_ascii_digit() && c != b' ').unwrap_or(text.len());
                 match self.gap(at, GAP) {
                     Some(failed) => failed,
-                    None if at == text.len() => Next::Step(Step::More(at)),
+                    None if at == text.len() => Step::More(at),
                     None => self.on(n + 1, at),
                 }
             }
@@ -57,9 +57,9 @@ impl Run {
                     !context.strict || if at.is_none() { context.may_become(word) } else { context.accepts(word) };
                 match at.map(|at| self.find(until, &text[at..])) {
                     _ if !may || word.len() > LONGEST => fail(NO_CALL),
-                    None | Some(Found::Perhaps) => Next::Step(Step::More(0)),
-                    Some(Found::No) => fail(NO_CALL),
-                    Some(Found::Here(_)) => self.on(n + 1, word.len()),
+                    None | Some(Match::Partial) => Step::More(0),
+                    Some(Match::No) => fail(NO_CALL),
+                    Some(Match::Full(_)) => self.on(n + 1, word.len()),
                 }
             }
             Part::Id { until } => self.id(n, until, text, calls),
@@ -98,7 +98,7 @@ impl Run {
                             };
                             self.engine = Engine::Params(Box::new(Params::new(params, outside, &self.name)));
                         }
-                        None => return Next::Step(Step::More(text.len())),
+                        None => return Step::More(text.len()),
                     }
                 }
                 match &mut self.engine {
@@ -109,7 +109,7 @@ impl Run {
                                 self.engine = Engine::None;
                                 self.on(n + 1, length)
                             }
-                            step => Next::Step(step),
+                            step => step,
                         }
                     }
                     _ => self.arguments(n, text, context, calls),
@@ -119,9 +119,9 @@ impl Run {
         }
     }
 
-    fn on(&mut self, part: usize, length: usize) -> Next {
+    fn on(&mut self, part: usize, length: usize) -> Step {
         (self.place, self.waited) = (Place::Part(part), 0);
-        Next::On(length)
+        Step::On(length)
     }
 
     /// Notes what an engine that says whole calls has said.
@@ -135,13 +135,13 @@ impl Run {
         }
     }
 
-    fn after_calls(&mut self, n: usize, step: Step) -> Next {
+    fn after_calls(&mut self, n: usize, step: Step) -> Step {
         match step {
             Step::Done(length) => {
                 (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
-                Next::On(length)
+                Step::On(length)
             }
-            step => Next::Step(step),
+            step => step,
         }
     }
 
@@ -155,7 +155,7 @@ impl Run {
         context: &Context<'_>,
         alone: bool,
         calls: &mut Calls,
-    ) -> Next {
+    ) -> Step {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > LONGEST {
@@ -168,11 +168,11 @@ impl Run {
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
-        if at == text.len() || self.find(until, &text[at..]) == Found::Perhaps {
+        if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
             let may = header == Header::Counted || context.may_become(word);
-            return Next::Step(if may { Step::More(0) } else { Step::Fail(0, context.refusal_of_start(word)) });
+            return if may { Step::More(0) } else { Step::Fail(0, context.refusal_of_start(word)) };
         }
-        let Found::Here(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
+        let Match::Full(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
         if header == Header::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.begun {
@@ -201,17 +201,17 @@ impl Run {
         self.begun = true;
     }
 
-    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut Calls) -> Next {
+    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut Calls) -> Step {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > 256 {
             return fail("the id is too long");
         }
         match self.find(until, &text[at..]) {
-            _ if at == text.len() => Next::Step(Step::More(0)),
-            Found::Perhaps => Next::Step(Step::More(0)),
-            Found::No => fail("the id is not followed by its marker"),
-            Found::Here(_) => {
+            _ if at == text.len() => Step::More(0),
+            Match::Partial => Step::More(0),
+            Match::No => fail("the id is not followed by its marker"),
+            Match::Full(_) => {
                 let name = std::mem::take(&mut self.name);
                 let id = text[..at].trim_matches(' ');
                 self.begin(&name, Some(id).filter(|id| !id.is_empty()), calls);
@@ -220,16 +220,16 @@ impl Run {
         }
     }
 
-    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut Calls) -> Next {
+    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let open = match self.find(tag.open, text) {
-            Found::Here(length) => length,
-            Found::Perhaps => return Next::Step(Step::More(0)),
-            Found::No => return fail("the tag is missing"),
+            Match::Full(length) => length,
+            Match::Partial => return Step::More(0),
+            Match::No => return fail("the tag is missing"),
         };
         let inner = &text[open..];
         let Some(end) = start_tag::end(inner, tag.end).filter(|end| *end <= LONGEST) else {
             let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
-            return Next::Step(if wait { Step::More(0) } else { Step::Fail(0, "the start tag is invalid") });
+            return if wait { Step::More(0) } else { Step::Fail(0, "the start tag is invalid") };
         };
         // `<toolbox` does not begin with `<tool`.
         if !start_tag::may_begin(&inner[..end], tag.end) {
@@ -243,7 +243,7 @@ impl Run {
         let Some(name) = start_tag::attribute(attributes, tag.name) else { return fail("the tag has no name") };
         let after = open + end + tag.end.len();
         let Some(name) = context.known(name.trim()) else {
-            return Next::Step(Step::Fail(after, context.refusal(name.trim())));
+            return Step::Fail(after, context.refusal(name.trim()));
         };
         let id = start_tag::attribute(attributes, "id");
         self.begin(name, id.as_deref(), calls);
@@ -251,39 +251,39 @@ impl Run {
             calls.arguments("{}");
             self.whole(calls);
             self.place = Place::Between;
-            return Next::Step(Step::Whole(after));
+            return Step::Whole(after);
         }
         self.on(n + 1, after)
     }
 
     /// The arguments as one JSON object, or nothing before the next marker.
-    fn arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Next {
+    fn arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
             if let Some(failed) = self.gap(at, LONGEST) {
                 return failed;
             }
-            let Some(first) = text.as_bytes().get(at) else { return Next::Step(Step::More(at)) };
+            let Some(first) = text.as_bytes().get(at) else { return Step::More(at) };
             if *first != b'{' {
                 let mark = self.form.call[n + 1..].iter().find_map(|part| match part {
                     Part::Mark(marks) | Part::Maybe { marks, .. } => Some(*marks),
                     _ => None,
                 });
                 return match self.find(mark.unwrap_or_default(), &text[at..]) {
-                    Found::Here(_) if self.nameless.is_some() => fail(NO_NAME),
-                    Found::Here(_) => {
+                    Match::Full(_) if self.nameless.is_some() => fail(NO_NAME),
+                    Match::Full(_) => {
                         calls.arguments("{}");
                         // It is the marker after them that says so.
                         self.place = Place::Part(n + 1);
-                        Next::On(at)
+                        Step::On(at)
                     }
-                    Found::Perhaps => Next::Step(Step::More(at)),
-                    Found::No => Next::Step(Step::Fail(at, "the arguments are not a JSON object")),
+                    Match::Partial => Step::More(at),
+                    Match::No => Step::Fail(at, "the arguments are not a JSON object"),
                 };
             }
             self.deep = true;
             self.engine = Engine::Json(Some(Balance::default()));
-            return Next::On(at);
+            return Step::On(at);
         }
         let Engine::Json(Some(balance)) = &mut self.engine else { return fail("no engine") };
         let end = balance.push(text.as_bytes());
@@ -293,18 +293,18 @@ impl Run {
             None => calls.arguments(piece),
         }
         match end {
-            None => Next::Step(Step::More(text.len())),
+            None => Step::More(text.len()),
             Some(end) => {
                 if let Some((id, arguments)) = self.nameless.take() {
                     let Some(name) = taker(&arguments, context) else {
-                        return Next::Step(Step::Fail(end, NO_NAME));
+                        return Step::Fail(end, NO_NAME);
                     };
                     self.begin(name, Some(&id), calls);
                     calls.arguments(&arguments);
                 }
                 self.whole(calls);
                 self.place = Place::Tail(n + 1);
-                Next::Step(Step::Whole(end))
+                Step::Whole(end)
             }
         }
     }
@@ -316,7 +316,7 @@ impl Run {
         text: &str,
         context: &Context<'_>,
         calls: &mut Calls,
-    ) -> Next {
+    ) -> Step {
         if let Engine::None = self.engine {
             self.engine = Engine::Free(Box::new(Free::new(free)));
         }
@@ -326,9 +326,9 @@ impl Run {
             Step::Done(length) => {
                 self.whole(calls);
                 self.place = Place::Tail(n + 1);
-                Next::Step(Step::Whole(length))
+                Step::Whole(length)
             }
-            step => Next::Step(step),
+            step => step,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Go, HELD, Next, Params, State, space};
 use crate::calls::{Calls, Context};
-use crate::mark::Found;
+use crate::mark::Match;
 use crate::params::value::Value;
 
 impl Params {
@@ -41,13 +41,13 @@ impl Params {
         }
         let rest = &text[at..];
         match (self.outside.closer(rest, last), self.outside.opener(rest)) {
-            (Found::Here(length), _) => {
+            (Match::Full(length), _) => {
                 self.held.push_str(&rest[..length]);
                 self.closers += 1;
                 return Go::On(at + length);
             }
-            (_, Found::Here(_)) => return Go::Ended,
-            (Found::Perhaps, _) | (_, Found::Perhaps) if !last => return Go::More(at),
+            (_, Match::Full(_)) => return Go::Ended,
+            (Match::Partial, _) | (_, Match::Partial) if !last => return Go::More(at),
             _ => {}
         }
         if let Some(value) = self.value.as_mut().filter(|_| self.closers > 1) {

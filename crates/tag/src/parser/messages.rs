@@ -5,10 +5,12 @@
 //! header of an answer may lack its beginning, which was in the prompt.
 //! Source: the Harmony response format of OpenAI (openai/harmony, docs/format.md) and what models do beside it.
 
+use super::mode::{Exclusion, Header, Mode, Prose};
+use super::router::{Router, Transition};
+use crate::calls::Step;
 use crate::dialect::{Form, Needs, Part, Scope};
-use crate::mark::{Found, find, space};
+use crate::mark::{Match, find, floor, space};
 use crate::outlet::Outlet;
-use crate::parser::{Flow, Mode, Parser, Tried, floor};
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
@@ -39,148 +41,132 @@ enum Recipient {
     Tool(String, bool),
 }
 
-impl Parser {
-    /// At a header: waits for its end, and goes into its body.
-    pub(crate) fn header(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
+impl Router {
+    /// A header: waits for its end, and goes into its body.
+    pub fn header(&mut self, header: Header, text: &str, out: &mut dyn Outlet) -> Transition {
         // No farther than a header may reach: text that only looks like many headers is searched once.
-        let Some(end) = text[..floor(text, LONGEST + MESSAGE.len())].find(MESSAGE) else {
-            return if is_header(text) { Flow::Wait(0) } else { self.no_header() };
-        };
-        let header = &text[..end];
+        let end = text[..floor(text, LONGEST + MESSAGE.len())].find(MESSAGE);
+        let fields = &text[..end.unwrap_or(text.len())];
+        if !is_header(fields) {
+            // It is text, in the state that it came from.
+            let mode = match header.body {
+                Some(prose) => Mode::Body(prose, Exclusion::All),
+                None => Mode::Answer(Exclusion::All),
+            };
+            return (mode, Step::On(0));
+        }
+        let Some(end) = end else { return (Mode::Header(header), Step::More(0)) };
         let length = end + MESSAGE.len();
-        if !is_header(header) {
-            return self.no_header();
-        }
-        if self.cited {
-            self.literal(&text[..length], out);
+        if header.is_quoted {
+            let prose = self.literal(Prose::Answer, &text[..length], out);
             // The body is quoted as its header is.
-            self.quote.cite();
-            self.mode = Mode::Text;
-            return Flow::Took(length);
+            self.position.quote.cite();
+            return (prose.into(), Step::On(length));
         }
-        self.decide(false, out);
-        self.restart();
-        // Such messages say themselves what is reasoning.
-        self.unknown = false;
-        match recipient(header) {
-            Recipient::Reader => self.mode = Mode::Body { reasoning: false },
-            Recipient::Nobody => self.mode = Mode::Body { reasoning: true },
-            Recipient::Tool(..) if !is_assistants(header) => {
-                let message = "not a call: the role of the message is not the assistant";
-                out.warning("tag_unparsed", message, header);
-                self.mode = Mode::Body { reasoning: false };
+        // The headers themselves say what is reasoning.
+        self.emitter.settle_prompt(out);
+        self.position.restart();
+        let refusal = match recipient(fields) {
+            Recipient::Tool(..) if !is_assistants(fields) => {
+                Some("not a call: the role of the message is not the assistant")
             }
-            Recipient::Tool(name, named) => {
-                let known = self.tools.as_ref().is_none_or(|tools| tools.knows(&name));
-                if !known {
-                    let message = "not a call: the tool is not in the list";
-                    out.warning("tag_unparsed", message, header);
-                    self.mode = Mode::Body { reasoning: false };
-                } else if named {
-                    out.left_out(&text[..length]);
-                    self.begin_named(&BODY, &name, out);
-                    return Flow::Took(length);
-                } else {
-                    self.mode = Mode::ToolBody { name };
-                }
-            }
+            Recipient::Tool(name, _) if !self.knows(&name) => Some("not a call: the tool is not in the list"),
+            _ => None,
+        };
+        if let Some(message) = refusal {
+            out.warning("tag_unparsed", message, fields);
         }
         out.left_out(&text[..length]);
-        Flow::Took(length)
+        let mode = match recipient(fields) {
+            _ if refusal.is_some() => Mode::Body(Prose::Answer, Exclusion::Nothing),
+            Recipient::Reader => Mode::Body(Prose::Answer, Exclusion::Nothing),
+            Recipient::Nobody => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
+            Recipient::Tool(name, true) => self.begin_named(&BODY, &name, out),
+            Recipient::Tool(name, false) => Mode::ToolBody(name),
+        };
+        (mode, Step::On(length))
     }
 
-    /// What looked like a header is text.
-    fn no_header(&mut self) -> Flow {
-        let Mode::Header(before) = std::mem::replace(&mut self.mode, Mode::Text) else { return Flow::Took(0) };
-        self.mode = *before;
-        self.refused = Tried::all();
-        Flow::Took(0)
-    }
-
-    /// The body of a message for the reader or for nobody: as it stands, up to its end.
-    pub(crate) fn body(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
-        let refused = std::mem::take(&mut self.refused).marked;
-        let (mut said, mut i) = (0, 0);
+    /// The body of a message for the reader or for nobody: just as it is, up to its end.
+    pub fn body(&mut self, prose: Prose, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
+        let (mut emitted, mut i) = (0, 0);
         while let Some(at) = memchr::memchr(b'<', &text.as_bytes()[i..]).map(|n| i + n) {
             let rest = &text[at..];
             i = at + 1;
-            if refused && at == 0 {
+            if at == 0 && exclusion == Exclusion::All {
                 continue;
             }
             let start = find(START, rest);
             let (length, end) = match find(ENDS, rest) {
-                Found::Here(length) if space(&rest[length..]) > GAP => (0, Found::No),
-                Found::Here(length) => (length, find(START, rest[length..].trim_ascii_start())),
+                Match::Full(length) if space(&rest[length..]) > GAP => (0, Match::No),
+                Match::Full(length) => (length, find(START, rest[length..].trim_ascii_start())),
                 found => (0, found),
             };
-            if start == Found::No && end == Found::No {
+            if start == Match::No && end == Match::No {
                 continue;
             }
-            self.literal(&text[said..at], out);
-            said = at;
+            self.literal(prose, &text[emitted..at], out);
+            emitted = at;
             // An end of the message in a string of JSON is what the message is about.
-            if self.quote.is_data() {
+            if self.position.quote.is_data() {
                 continue;
             }
             match (start, end) {
-                (_, Found::Here(_)) => {
+                (_, Match::Full(_)) => {
                     out.left_out(&rest[..length]);
-                    self.mode = Mode::Text;
-                    self.restart();
-                    return Flow::Took(at + length);
+                    self.position.restart();
+                    return (Mode::default(), Step::On(at + length));
                 }
                 // A header that is quoted is what the message is about.
-                (Found::Here(_), _) if self.quote.is_quoted() => {}
-                (Found::Here(_), _) => {
-                    (self.mode, self.cited) = (Mode::Header(Box::new(self.mode.clone())), false);
-                    return Flow::Took(at);
+                (Match::Full(_), _) if self.position.quote.is_quoted() => {}
+                (Match::Full(_), _) => {
+                    return (Mode::Header(Header { body: Some(prose), is_quoted: false }), Step::On(at));
                 }
-                _ => return Flow::Wait(at),
+                _ => return (Mode::Body(prose, Exclusion::Nothing), Step::More(at)),
             }
         }
-        self.literal(&text[said..], out);
-        Flow::Took(text.len())
+        self.literal(prose, &text[emitted..], out);
+        (Mode::Body(prose, Exclusion::Nothing), Step::On(text.len()))
     }
 
-    /// Whether what is held at the end of the text is a body's end.
-    pub(crate) fn ends_body(&self, held: &str) -> bool {
-        matches!(self.mode, Mode::Body { .. })
-            && matches!(find(ENDS, held), Found::Here(n) if held[n..].trim_ascii().is_empty())
-    }
-
-    /// The first byte of a message to a tool tells how its call is written.
-    pub(crate) fn tool_body(&mut self, text: &str, out: &mut dyn Outlet) -> Flow {
+    /// Before the body of a message to a tool: its first byte decides how its call is written.
+    pub fn tool_body(&mut self, name: String, text: &str, out: &mut dyn Outlet) -> Transition {
         let at = space(text);
-        if at > GAP {
-            self.mode = Mode::Body { reasoning: false };
-            return Flow::Took(0);
-        }
-        let Some(first) = text.as_bytes().get(at) else { return Flow::Wait(0) };
-        let Mode::ToolBody { name } = std::mem::replace(&mut self.mode, Mode::Text) else { return Flow::Took(0) };
-        let known = self.tools.as_ref().is_none_or(|tools| tools.knows(&name));
-        if *first == b'{' && known {
-            self.begin_named(&BODY, &name, out);
-            return Flow::Took(0);
-        }
-        if *first != b'<' {
-            self.mode = Mode::Body { reasoning: false };
-        }
-        Flow::Took(0)
+        let mode = match text.as_bytes().get(at) {
+            _ if at > GAP => Mode::Body(Prose::Answer, Exclusion::Nothing),
+            None => return (Mode::ToolBody(name), Step::More(0)),
+            Some(b'{') if self.knows(&name) => self.begin_named(&BODY, &name, out),
+            Some(b'<') => Mode::default(),
+            Some(_) => Mode::Body(Prose::Answer, Exclusion::Nothing),
+        };
+        (mode, Step::On(0))
     }
 
-    /// Goes where the end of the prompt leads: into a body, or before a header.
-    pub(crate) fn prefilled(&mut self, prefill: &str) {
-        if !self.look.messages {
-            return;
+    /// The text has ended outside calls, and this was held back.
+    pub fn finish_text(&mut self, mode: &Mode, held: &str, out: &mut dyn Outlet) {
+        match mode {
+            Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) => {
+                self.emitter.decide(Prose::Answer, out);
+                return out.left_out(held);
+            }
+            Mode::Header(Header { is_quoted: false, .. }) => {
+                let message = "not a call: the text ends inside the message header";
+                self.emitter.warn("tag_unparsed", message, held, out);
+            }
+            _ => {}
         }
-        let Some(at) = prefill.rfind(START[0]) else { return };
-        let Some(header) = prefill[at..].strip_suffix(MESSAGE).filter(|header| is_header(header)) else { return };
-        match recipient(header) {
-            Recipient::Nobody => self.mode = Mode::Body { reasoning: true },
-            Recipient::Reader => self.mode = Mode::Body { reasoning: false },
-            Recipient::Tool(name, _) => self.mode = Mode::ToolBody { name },
-        }
+        self.literal(mode.prose(), held, out);
     }
+}
+
+/// The state that the end of the prompt leads to: a body, or none where it is not a header.
+pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
+    let header = prefill[prefill.rfind(START[0])?..].strip_suffix(MESSAGE).filter(|header| is_header(header))?;
+    Some(match recipient(header) {
+        Recipient::Nobody => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
+        Recipient::Reader => Mode::Body(Prose::Answer, Exclusion::Nothing),
+        Recipient::Tool(name, _) => Mode::ToolBody(name),
+    })
 }
 
 /// Whether a text is a header, or the beginning of one.
@@ -192,9 +178,9 @@ fn is_header(text: &str) -> bool {
     while let Some(c) = rest.chars().next() {
         if c == '<' {
             match find(TOKENS, rest) {
-                Found::Here(length) => rest = &rest[length..],
-                Found::Perhaps => return true,
-                Found::No => return false,
+                Match::Full(length) => rest = &rest[length..],
+                Match::Partial => return true,
+                Match::No => return false,
             }
         } else if c.is_alphanumeric() || matches!(c, ' ' | '=' | '_' | '-' | '.' | ':' | '/') {
             rest = &rest[c.len_utf8()..];

@@ -1,0 +1,231 @@
+//! An open call: what its contest finds is emitted, and what turns out not to be a call is released.
+
+use super::contest::Contest;
+use super::mode::{Exclusion, Mode, Prose};
+use super::open_call::{OpenCall, Report};
+use super::router::{Router, Transition};
+use crate::calls::{End, NO_TOOL, Op, Step};
+use crate::dialect::Form;
+use crate::mark::floor;
+use crate::outlet::{Outlet, Piece};
+
+/// An open call takes its text in steps of this many bytes, so that little is read again when it ends.
+const STEP: usize = 4096;
+
+impl Router {
+    /// An open call. While several forms are read, a character is taken at a time, so that which of them wins depends on the text
+    /// alone and not on how it was split. `held` is given the text before this piece that is to be read again.
+    pub fn call(&mut self, mut call: Box<OpenCall>, text: &str, held: &mut String, out: &mut dyn Outlet) -> Transition {
+        let first = text.chars().next().map_or(1, char::len_utf8);
+        let take = if call.contest.is_alone() { floor(text, STEP).max(first) } else { first };
+        call.contest.raw.push_str(&text[..take]);
+        let (mode, mut rest) = loop {
+            let was_alone = call.contest.is_alone();
+            call.contest.push(self.tools.as_deref());
+            if let Some((at, why)) = call.contest.failure() {
+                if was_alone {
+                    // What it found before would have been emitted if the text had come in other pieces.
+                    self.write(&mut call, out);
+                }
+                break self.fail(*call, at, why, out);
+            }
+            if !call.contest.choose() {
+                return (Mode::Call(call), Step::On(take));
+            }
+            self.write(&mut call, out);
+            match call.contest.first().map(|winner| winner.step) {
+                Some(Step::Whole(_)) => self.settle(&mut call, out),
+                Some(Step::Done(_)) => break self.end(*call, out),
+                // Once a single candidate remains it may report the name early.
+                Some(Step::More(_)) if !was_alone => {}
+                _ => return (Mode::Call(call), Step::On(take)),
+            }
+        };
+        // The rest is the end of this piece, or begins before it.
+        let Some(before) = rest.len().checked_sub(take).filter(|n| *n > 0) else {
+            return (mode, Step::On(take - rest.len()));
+        };
+        rest.truncate(before);
+        *held = rest;
+        (mode, Step::Back(before))
+    }
+
+    /// Begins the call of a tool that was named by what came before the text.
+    pub fn begin_named(&mut self, form: &'static Form, name: &str, out: &mut dyn Outlet) -> Mode {
+        let mut call = OpenCall::new(Contest::named(form, name), Prose::Answer, false, Exclusion::All);
+        self.write(&mut call, out);
+        Mode::Call(call)
+    }
+
+    /// The text ended in a call. Returns the text that is to be read again.
+    pub fn finish_call(&mut self, mut call: Box<OpenCall>, cut: bool, out: &mut dyn Outlet) -> (Mode, String) {
+        match call.contest.finish(cut, self.tools.as_deref()) {
+            Ok(()) => {
+                self.write(&mut call, out);
+                self.end(*call, out)
+            }
+            // Where the text ends inside a call, all of it is that call's text.
+            Err(why) => {
+                let at = call.contest.raw.len();
+                self.fail(*call, at, why, out)
+            }
+        }
+    }
+
+    /// Emits what the first candidate has found.
+    fn write(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
+        let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else { return };
+        // Most pieces are from the middle of the arguments.
+        if let ([Op::Arguments(_)], End::Later) = (&winner.calls.ops[..], winner.calls.end)
+            && call.report.is_direct()
+            && !self.emitter.holds_beginning()
+        {
+            out.call(Piece { arguments: Some(&winner.calls.text), ..self.emitter.piece() });
+            return winner.calls.clear();
+        }
+        let (form, read) = (winner.run.form(), winner.at);
+        let mut calls = std::mem::take(&mut winner.calls);
+        let mut from = 0;
+        let mut piece: Option<Piece<'_>> = None;
+        for op in &calls.ops {
+            let text = match *op {
+                Op::Name(to) | Op::Id(to) | Op::Arguments(to) => &calls.text[std::mem::replace(&mut from, to)..to],
+                Op::Done | Op::Note(_) => "",
+            };
+            if let Op::Name(_) | Op::Note(_) = op
+                && let Some(piece) = piece.take()
+            {
+                self.emitter.call(piece, read, out);
+            }
+            if let Op::Name(_) = op {
+                self.name(call, text, form, out);
+            }
+            if call.report.is_withheld() {
+                continue;
+            }
+            if let Op::Note(what) = op {
+                self.emitter.warn("tag_note", what, "", out);
+                continue;
+            }
+            let piece = piece.get_or_insert_with(|| self.emitter.piece());
+            match (op, &mut call.report) {
+                (Op::Name(_), _) => piece.name = Some(text),
+                (Op::Id(_), _) => piece.id = Some(text),
+                (Op::Arguments(_), Report::Open(Some(gate))) => {
+                    piece.arguments = Some(gate.pass(text, calls.end)).filter(|text| !text.is_empty());
+                }
+                (Op::Arguments(_), _) => piece.arguments = Some(text),
+                (Op::Done, report) => {
+                    let gate = if let Report::Open(gate) = report { gate.take() } else { None };
+                    *report = Report::Complete;
+                    piece.done = self.emitter.end_call(gate);
+                }
+                (Op::Note(_), _) => {}
+            }
+        }
+        if let Some(piece) = piece {
+            self.emitter.call(piece, read, out);
+        }
+        calls.clear();
+        if let Some(winner) = call.contest.first() {
+            winner.calls = calls;
+        }
+    }
+
+    /// A call of this name begins, in this form.
+    fn name(&mut self, call: &mut OpenCall, name: &str, form: &'static Form, out: &mut dyn Outlet) {
+        if let Report::Quoted = call.report {
+            return;
+        }
+        if !self.knows(name) {
+            let after_call = matches!(call.report, Report::Complete | Report::Unlisted { after_call: true });
+            call.report = Report::Unlisted { after_call };
+            return;
+        }
+        let within = std::mem::replace(&mut call.within, Prose::Answer);
+        call.report = Report::Open(self.emitter.begin_call(self.look.ends(form) == Some(true), within, out));
+        if within == Prose::Reasoning {
+            self.position.restart();
+        }
+        self.last = Some(form);
+    }
+
+    /// A call was read whole: its text is not needed any more.
+    fn settle(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
+        let Some(winner) = call.contest.first() else { return };
+        let at = std::mem::take(&mut winner.at);
+        winner.step = Step::More(0);
+        let mut raw = std::mem::take(&mut call.contest.raw);
+        self.pass_call(call, &raw[..at], out);
+        raw.drain(..at);
+        call.contest.raw = raw;
+    }
+
+    /// The calls have ended. Returns the text after them.
+    fn end(&mut self, mut call: OpenCall, out: &mut dyn Outlet) -> (Mode, String) {
+        let Some(winner) = call.contest.first() else { return (call.within.into(), call.contest.raw) };
+        let at = winner.at;
+        // Behind a section's marker and other text its calls are still that section's.
+        self.last = Some(winner.run.form());
+        let rest = call.contest.raw.split_off(at);
+        let is_text = call.report.is_withheld();
+        let read = std::mem::take(&mut call.contest.raw);
+        self.pass_call(&mut call, &read, out);
+        if !is_text {
+            self.position.is_first = true;
+            self.position.quote.restart();
+        }
+        (call.within.into(), rest)
+    }
+
+    /// Passes text in which calls were read: it is left out, or released where its tool is not listed, with one warning.
+    fn pass_call(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) {
+        match call.report {
+            Report::Quoted => {
+                call.within = self.literal(call.within, text, out);
+                // Backticks in a quoted call open no code behind it.
+                self.position.quote.restart();
+            }
+            Report::Unlisted { after_call: false } => {
+                self.emitter.warn("tag_unparsed", &format!("not a call: {NO_TOOL}"), text, out);
+                call.within = self.literal(call.within, text, out);
+                call.report = Report::Released;
+            }
+            Report::Released => call.within = self.literal(call.within, text, out),
+            _ => {
+                if !self.emitter.has_calls() {
+                    // A section without a call.
+                    self.emitter.decide(Prose::Answer, out);
+                }
+                self.emitter.left_out(text, out);
+                match call.report {
+                    Report::Unlisted { .. } => call.report = Report::Released,
+                    Report::Complete => call.report = Report::Nothing,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// It is not a call, as became clear after `at` bytes. Returns the text that is to be read again, as something else: all of it
+    /// where nothing but markers and names was read.
+    fn fail(&mut self, mut call: OpenCall, at: usize, why: &'static str, out: &mut dyn Outlet) -> (Mode, String) {
+        let is_open = matches!(call.report, Report::Open(_));
+        if is_open {
+            self.emitter.retract_last(at, out);
+        }
+        let is_quoted = matches!(call.report, Report::Quoted);
+        let run = call.contest.first().map(|c| &c.run);
+        let is_shallow = run.is_none_or(|run| run.is_shallow());
+        let is_marked = is_open || run.is_some_and(|run| run.is_marked(why));
+        let mut raw = call.contest.raw;
+        if is_marked && !is_quoted {
+            self.emitter.warn("tag_unparsed", &format!("not a call: {why}"), &raw[..at], out);
+        }
+        if is_shallow || at == 0 {
+            return (call.within.mode(if is_shallow { call.exclusion } else { Exclusion::All }), raw);
+        }
+        let rest = raw.split_off(at);
+        (self.literal(call.within, &raw, out).into(), rest)
+    }
+}

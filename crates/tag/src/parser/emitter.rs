@@ -1,0 +1,300 @@
+//! What a choice emits, and what of it may still change: the beginning of a message, which its prompt may have put inside
+//! reasoning, and calls that the end of reasoning would take back.
+
+use super::gate::Gate;
+use super::mode::Prose;
+use crate::dialect::Prefilled;
+use crate::outlet::{Outlet, Piece};
+
+/// How much of a message whose prompt is not known is held back until it is clear whether it begins inside reasoning, in bytes.
+const WINDOW: usize = 256;
+
+/// The way out of one choice; see the module.
+#[derive(Debug)]
+pub(super) struct Emitter {
+    prefilled: Prefilled,
+    unclosed: Unclosed,
+    /// How many calls have begun.
+    calls: i64,
+    /// Whole calls that may be taken back: their indexes, and the end of their arguments that is held back.
+    whole: Vec<(i64, String)>,
+}
+
+/// What may have left reasoning open. Its closing marker may still come then, and takes back the calls before it.
+#[derive(Debug)]
+enum Unclosed {
+    Nothing,
+    /// The prompt, whose end is not known. The beginning of the message is held back until it is long enough to decide.
+    Prompt(Option<Beginning>),
+    /// The call of this index: it began inside reasoning and ended it.
+    Call(i64),
+}
+
+/// The beginning of a message, held back until it is clear whether it is reasoning or the answer.
+#[derive(Debug, Default)]
+struct Beginning {
+    /// In the order of the text.
+    items: Vec<HeldItem>,
+    /// How much text the items are, in bytes.
+    size: usize,
+}
+
+#[derive(Debug)]
+enum HeldItem {
+    Text(String),
+    /// The text of calls and markers.
+    LeftOut(String),
+    Call {
+        index: i64,
+        id: Option<String>,
+        name: Option<String>,
+        arguments: Option<String>,
+        done: bool,
+    },
+    Retract(i64, &'static str),
+    Warning(&'static str, String, String),
+}
+
+impl Emitter {
+    /// The way out of a message whose prompt is known or not.
+    pub fn new(prefilled: Prefilled, has_prompt: bool) -> Emitter {
+        let beginning = (prefilled != Prefilled::No).then(Beginning::default);
+        let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
+        Emitter { prefilled, unclosed, calls: 0, whole: Vec::new() }
+    }
+
+    fn beginning(&mut self) -> Option<&mut Beginning> {
+        if let Unclosed::Prompt(beginning) = &mut self.unclosed { beginning.as_mut() } else { None }
+    }
+
+    /// Whether the beginning is held back.
+    pub fn holds_beginning(&self) -> bool {
+        matches!(self.unclosed, Unclosed::Prompt(Some(_)))
+    }
+
+    /// How many bytes of text decide what the beginning is; none where that is decided.
+    pub fn room(&mut self) -> Option<usize> {
+        self.beginning().map(|beginning| WINDOW + 1 - beginning.size)
+    }
+
+    pub fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
+    /// Whether the marker that ends reasoning may come behind an answer.
+    pub fn may_end_reasoning(&self) -> bool {
+        !matches!(self.unclosed, Unclosed::Nothing)
+    }
+
+    /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text after it is.
+    pub fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
+        let is_usual = self.prefilled == Prefilled::Usually;
+        let Some(beginning) = self.beginning().filter(|_| !text.is_empty()) else {
+            if !text.is_empty() {
+                out.content(text);
+            }
+            return Prose::Answer;
+        };
+        beginning.size += text.len();
+        match beginning.items.last_mut() {
+            Some(HeldItem::Text(last)) => last.push_str(text),
+            _ => beginning.items.push(HeldItem::Text(text.to_owned())),
+        }
+        if beginning.size <= WINDOW {
+            return Prose::Answer;
+        }
+        let has_calls = beginning.items.iter().any(|item| matches!(item, HeldItem::Call { .. }));
+        let prose = if is_usual && !has_calls { Prose::Reasoning } else { Prose::Answer };
+        self.decide(prose, out);
+        prose
+    }
+
+    /// Text that was read and is in no event: markers, and calls.
+    pub fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
+        let Some(beginning) = self.beginning() else { return out.left_out(text) };
+        beginning.size += text.len();
+        beginning.items.push(HeldItem::LeftOut(text.to_owned()));
+        self.limit(0, out);
+    }
+
+    /// A call begins, within this text. `always`: its marker ends reasoning for good. Returns the call's gate, where the end of
+    /// reasoning may still take it back.
+    pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> Option<Gate> {
+        if always {
+            self.settle_prompt(out);
+        }
+        if within == Prose::Reasoning {
+            self.unclosed = if always { Unclosed::Nothing } else { Unclosed::Call(self.calls) };
+        }
+        self.calls += 1;
+        let may_be_taken_back = match self.unclosed {
+            Unclosed::Nothing => false,
+            Unclosed::Prompt(_) => self.prefilled != Prefilled::No,
+            Unclosed::Call(_) => true,
+        };
+        may_be_taken_back.then(Gate::default)
+    }
+
+    /// The piece of the last call that other fields are to be added to.
+    pub fn piece<'p>(&self) -> Piece<'p> {
+        Piece { index: self.calls - 1, ..Piece::default() }
+    }
+
+    /// A piece of a call of which `read` bytes have been read. Nothing is emitted for a piece without a field.
+    pub fn call(&mut self, piece: Piece<'_>, read: usize, out: &mut dyn Outlet) {
+        if piece == (Piece { index: piece.index, ..Piece::default() }) {
+            return;
+        }
+        self.limit(read, out);
+        self.emit(piece, out);
+    }
+
+    fn emit(&mut self, piece: Piece<'_>, out: &mut dyn Outlet) {
+        let Some(beginning) = self.beginning() else { return out.call(piece) };
+        let Piece { index, id, name, arguments, done } = piece;
+        let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
+        beginning.items.push(HeldItem::Call { index, id, name, arguments, done });
+    }
+
+    /// The last call is whole. Returns whether that may be emitted now; behind a gate it waits for the end of the text.
+    pub fn end_call(&mut self, gate: Option<Gate>) -> bool {
+        match gate {
+            Some(gate) => {
+                self.whole.push((self.calls - 1, gate.into_held()));
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// The last call, of which `read` bytes have been read, does not hold.
+    pub fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
+        self.limit(read, out);
+        self.retract(self.calls - 1, "unparsed", out);
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str, out: &mut dyn Outlet) {
+        match self.beginning() {
+            Some(beginning) => beginning.items.push(HeldItem::Retract(index, reason)),
+            None => out.retract(index, reason),
+        }
+    }
+
+    pub fn warn(&mut self, code: &'static str, message: &str, raw: &str, out: &mut dyn Outlet) {
+        match self.beginning() {
+            Some(beginning) => beginning.items.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned())),
+            None => out.warning(code, message, raw),
+        }
+    }
+
+    /// A call of which `read` bytes have been read is held back no longer than any other text.
+    fn limit(&mut self, read: usize, out: &mut dyn Outlet) {
+        if self.beginning().is_some_and(|beginning| beginning.size + read > WINDOW) {
+            self.decide(Prose::Answer, out);
+        }
+    }
+
+    /// Decides what the beginning is, if that is still open. The calls of reasoning were only rehearsed.
+    pub fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
+        let Unclosed::Prompt(beginning) = &mut self.unclosed else { return };
+        let Some(beginning) = beginning.take() else { return };
+        let is_reasoning = prose == Prose::Reasoning;
+        if is_reasoning {
+            self.calls = 0;
+            self.whole.clear();
+        }
+        for item in beginning.items {
+            match item {
+                HeldItem::Text(text) | HeldItem::LeftOut(text) if is_reasoning => out.reasoning(&text),
+                _ if is_reasoning => {}
+                HeldItem::Text(text) => out.content(&text),
+                HeldItem::LeftOut(text) => out.left_out(&text),
+                HeldItem::Retract(index, reason) => out.retract(index, reason),
+                HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
+                HeldItem::Call { index, id, name, arguments, done } => {
+                    let [id, name, arguments] = [&id, &name, &arguments].map(Option::as_deref);
+                    out.call(Piece { index, id, name, arguments, done });
+                }
+            }
+        }
+    }
+
+    /// The prompt has not opened reasoning.
+    pub fn settle_prompt(&mut self, out: &mut dyn Outlet) {
+        self.decide(Prose::Answer, out);
+        if let Unclosed::Prompt(_) = self.unclosed {
+            self.unclosed = Unclosed::Nothing;
+        }
+    }
+
+    /// The same before the first text, of which nothing can be held back then.
+    pub fn begin_in_answer(&mut self) {
+        if self.beginning().is_some_and(|beginning| beginning.items.is_empty()) {
+            self.unclosed = Unclosed::Nothing;
+        }
+    }
+
+    /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no text of the message came before
+    /// it. What came before it was reasoning, and its calls do not count.
+    pub fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
+        match self.unclosed {
+            Unclosed::Prompt(Some(_)) => self.decide(Prose::Reasoning, out),
+            Unclosed::Prompt(None) if !is_first || self.has_calls() => self.take_back(0, out),
+            Unclosed::Call(from) => self.take_back(from, out),
+            _ => {}
+        }
+        self.end_reasoning(out);
+    }
+
+    /// The marker that ends reasoning came: the calls that waited for it hold.
+    pub fn end_reasoning(&mut self, out: &mut dyn Outlet) {
+        self.unclosed = Unclosed::Nothing;
+        self.release(out);
+    }
+
+    fn take_back(&mut self, from: i64, out: &mut dyn Outlet) {
+        self.whole.retain(|(index, _)| *index < from);
+        (from..self.calls).rev().for_each(|index| out.retract(index, "reasoning"));
+        out.warning(
+            "late_reasoning",
+            "the text before this point was reasoning, and its calls do not count; if the prompt opens the reasoning, pass --prefill '<think>'",
+            "",
+        );
+    }
+
+    /// The text has ended. `cut`: more should have come.
+    pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
+        let is_reasoning = cut && self.prefilled == Prefilled::Usually && !self.has_calls();
+        self.decide(if is_reasoning { Prose::Reasoning } else { Prose::Answer }, out);
+        if cut { self.give_up(out) } else { self.release(out) }
+    }
+
+    /// Emits the end of the calls that waited.
+    fn release(&mut self, out: &mut dyn Outlet) {
+        for (index, held) in std::mem::take(&mut self.whole) {
+            let arguments = Some(&held[..]).filter(|held| !held.is_empty());
+            self.emit(Piece { index, arguments, done: true, ..Piece::default() }, out);
+        }
+    }
+
+    /// The text was cut while calls waited: nobody can tell whether the model meant them.
+    fn give_up(&mut self, out: &mut dyn Outlet) {
+        if self.whole.is_empty() {
+            return;
+        }
+        for (index, _) in std::mem::take(&mut self.whole).into_iter().rev() {
+            self.retract(index, "reasoning", out);
+        }
+        self.warn(
+            "late_reasoning",
+            "the stream was cut while its calls could still be part of reasoning; if the prompt opens no reasoning, pass --prefill ''",
+            "",
+            out,
+        );
+    }
+
+    /// Calls that waited are taken back by the caller.
+    pub fn forget(&mut self) {
+        self.whole.clear();
+    }
+}

@@ -1,0 +1,60 @@
+//! A call from its first marker to the end of its last one.
+
+use super::contest::Contest;
+use super::gate::Gate;
+use super::mode::{Exclusion, Prose};
+
+/// A call, or several that belong together, or text that may still become one.
+#[derive(Debug)]
+pub(super) struct OpenCall {
+    /// What the text around it is. A call that counts ends reasoning.
+    pub within: Prose,
+    /// How its first byte has been read before, in vain if it is not a call.
+    pub exclusion: Exclusion,
+    pub report: Report,
+    pub contest: Contest,
+}
+
+/// What has been emitted of the text that [`Contest`] keeps.
+#[derive(Debug)]
+pub(super) enum Report {
+    /// Nothing: the text has no name so far.
+    Nothing,
+    /// A call whose arguments are not complete. Its end is held back where there is a gate.
+    Open(Option<Gate>),
+    /// A whole call.
+    Complete,
+    /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it is taken for a call, and
+    /// released as text.
+    Quoted,
+    /// Nothing: the list of tools lacks this one. The call is read and released in the same way.
+    Unlisted {
+        /// The same text has a call that counts, so that the text cannot be released.
+        after_call: bool,
+    },
+    /// Nothing, after an unlisted call that was released. What belongs to the same section is released, too.
+    Released,
+}
+
+impl OpenCall {
+    /// Begins with nothing read.
+    pub fn new(contest: Contest, within: Prose, is_quoted: bool, exclusion: Exclusion) -> Box<OpenCall> {
+        let report = if is_quoted { Report::Quoted } else { Report::Nothing };
+        Box::new(OpenCall { within, exclusion, report, contest })
+    }
+}
+
+impl Report {
+    /// Whether the call at hand is not emitted and will be text.
+    pub fn is_withheld(&self) -> bool {
+        matches!(self, Report::Quoted | Report::Unlisted { .. } | Report::Released)
+    }
+
+    /// Whether arguments are emitted just as they are.
+    pub fn is_direct(&self) -> bool {
+        match self {
+            Report::Open(gate) => !gate.as_ref().is_some_and(Gate::is_closed),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What all states of a parser share.
+
+use super::emitter::Emitter;
+use super::mode::{Mode, Prose};
+use crate::dialect::Form;
+use crate::look::Look;
+use crate::outlet::Outlet;
+use crate::quote::Quote;
+use json::Tools;
+use std::rc::Rc;
+
+/// A step of a parser's state machine: the next state, and how much of the text is read. Of the kinds of [`Step`] only `On`,
+/// `More` and `Back` occur.
+pub(super) type Transition = (Mode, crate::calls::Step);
+
+/// What outlives a state. The states are its methods, each in a file of its own: they take the text from where the state begins.
+#[derive(Debug)]
+pub(super) struct Router {
+    pub look: Rc<Look>,
+    pub tools: Option<Rc<Tools>>,
+    pub position: Position,
+    pub emitter: Emitter,
+    /// The form of the last call.
+    pub last: Option<&'static Form>,
+}
+
+/// Where in the message the next byte is.
+#[derive(Debug)]
+pub(super) struct Position {
+    /// Nothing but white space came before it.
+    pub is_first: bool,
+    /// A marker framed the answer: the other markers of the frame are left out, too.
+    pub is_framed: bool,
+    pub quote: Quote,
+}
+
+impl Position {
+    /// At the beginning of a message.
+    pub fn new() -> Position {
+        Position { is_first: true, is_framed: false, quote: Quote::default() }
+    }
+
+    /// A message begins anew: after reasoning, and after a header.
+    pub fn restart(&mut self) {
+        (self.is_first, self.quote) = (true, Quote::default());
+    }
+
+    /// Passes text without backticks and tildes.
+    pub fn pass(&mut self, text: &str) {
+        self.is_first = self.is_first && text.trim_ascii().is_empty();
+        self.quote.plain(text);
+    }
+
+    /// Passes text of any kind.
+    pub fn pass_all(&mut self, text: &str) {
+        let mut from = 0;
+        for (at, c) in text.bytes().enumerate().filter(|(_, c)| matches!(c, b'`' | b'~')) {
+            self.quote.plain(&text[from..at]);
+            self.quote.tick(c);
+            from = at + 1;
+        }
+        self.quote.plain(&text[from..]);
+    }
+
+    /// Passes the first character of `rest`.
+    pub fn pass_one(&mut self, rest: &str) -> usize {
+        let width = rest.chars().next().map_or(1, char::len_utf8);
+        match rest.as_bytes()[0] {
+            c @ (b'`' | b'~') => self.quote.tick(c),
+            _ => self.quote.plain(&rest[..width]),
+        }
+        width
+    }
+}
+
+impl Router {
+    /// Whether a call of this name counts.
+    pub fn knows(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
+    }
+
+    /// Emits text just as it is, whatever it looks like. Returns what the text after it is: the beginning of an answer may turn
+    /// out to be reasoning.
+    pub fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
+        if text.is_empty() {
+            return prose;
+        }
+        self.position.pass_all(text);
+        match prose {
+            Prose::Reasoning => {
+                out.reasoning(text);
+                prose
+            }
+            Prose::Answer => {
+                self.position.is_first &= text.trim_ascii().is_empty();
+                self.emitter.text(text, out)
+            }
+        }
+    }
+}
