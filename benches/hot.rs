@@ -9,7 +9,6 @@ use divan::{Bencher, black_box};
 use event::payload::{ContentDelta, ToolCallDelta};
 use event::{Machine, Payload, Scanner, Sink, payload};
 use inputs::Lines;
-use std::borrow::Cow;
 use std::rc::Rc;
 use tag::Streams;
 use upstream::{Api, End, Stream, StreamOptions};
@@ -25,7 +24,7 @@ struct Forget(Vec<u8>);
 impl Sink for Forget {
     fn pass(&mut self) {}
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.0.clear();
         payload::line(&mut self.0, payload, None, choice, None);
         black_box(&self.0);
@@ -55,18 +54,19 @@ mod lines {
         let lines = inputs::prose(20_000);
         let mut scanner = Scanner::default();
         bencher.counter(BytesCount::new(lines.bytes())).bench_local(|| {
-            lines.0.iter().for_each(|line| drop(black_box(scanner.read(line).expect("an event").get_str("text"))));
+            lines.0.iter().for_each(|line| drop(black_box(scanner.read(line).expect("an event").payload())));
         });
     }
 
     #[divan::bench]
     fn write(bencher: Bencher) {
-        let text = ContentDelta { text: Cow::Borrowed("word ") };
+        let text = ContentDelta { text: "word ".into() };
         let fragment = ToolCallDelta { index: Some(0), arguments: Some("{\"path\": \"a".into()), ..Default::default() };
+        let payloads = [Payload::from(text), fragment.into()];
         let mut line = Vec::new();
         bencher.counter(divan::counter::ItemsCount::new(20_000_usize)).bench_local(|| {
             for _ in 0..10_000 {
-                for payload in [&text as &dyn Payload, &fragment] {
+                for payload in &payloads {
                     line.clear();
                     payload::line(&mut line, black_box(payload), None, 0, Some("12.5"));
                     black_box(&line);

@@ -31,7 +31,7 @@ impl Sink for Pipe<'_> {
         self.next.push(self.event, self.out);
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let mut line = Vec::new();
         payload::line(&mut line, payload, None, choice, None);
         let mut scanner = Scanner::default();

@@ -56,7 +56,7 @@ fn each<'a>(lines: impl IntoIterator<Item = &'a String>, mut look: impl FnMut(us
 
 fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
     let mut out = Vec::new();
-    each(lines, |_, e| out.extend((e.kind() == kind).then(|| e.raw().to_owned())));
+    each(lines, |_, e| out.extend((e.kind() == kind).then(|| e.raw().into_owned())));
     out
 }
 
@@ -135,9 +135,9 @@ fn recut(lines: &[String], seed: u64) -> Vec<String> {
         let key = match e.kind() {
             Kind::ContentDelta => "text",
             Kind::ToolCallDelta => "arguments",
-            _ => return out.push(e.raw().to_owned()),
+            _ => return out.push(e.raw().into_owned()),
         };
-        let Some(text) = e.get_str(key).filter(|t| !t.is_empty()) else { return out.push(e.raw().to_owned()) };
+        let Some(text) = e.get_str(key).filter(|t| !t.is_empty()) else { return out.push(e.raw().into_owned()) };
         let mut from = 0;
         for piece in cut(text.as_bytes(), seed + at as u64) {
             let mut to = piece.as_ptr() as usize - text.as_ptr() as usize + piece.len();
@@ -207,7 +207,7 @@ fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
         let mut left = merged.iter();
         each(&lines, |_, e| {
             if !taken.contains(&e.kind()) {
-                assert!(left.any(|line| line == e.raw()), "{}: lost or moved: {}", body.name, e.raw());
+                assert!(left.any(|line| *line == e.raw()), "{}: lost or moved: {}", body.name, e.raw());
             }
         });
         if kinds(&lines, Kind::ToolCallDelta).is_empty() {

@@ -84,7 +84,7 @@ impl Sink for Count {
         self.written += self.passing;
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         self.line.clear();
         payload::line(&mut self.line, payload, None, choice, None);
         self.written += self.line.len();

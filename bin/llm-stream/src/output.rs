@@ -68,11 +68,11 @@ impl Out {
     }
 
     /// Writes an event that belongs to no stream.
-    pub fn event(&mut self, event: &dyn Payload) {
-        self.write(None, 0, None, event);
+    pub fn event<'e>(&mut self, event: impl Into<Payload<'e>>) {
+        self.write(None, 0, None, &event.into());
     }
 
-    fn write(&mut self, stream: Option<&str>, choice: u32, t: Option<&str>, event: &dyn Payload) {
+    fn write(&mut self, stream: Option<&str>, choice: u32, t: Option<&str>, event: &Payload<'_>) {
         if self.failed.is_none() {
             let buffer = self.stdout.buffer();
             let start = buffer.len();
@@ -131,7 +131,7 @@ impl Sink for StreamSink<'_> {
 
     fn line(&mut self, _json: &str) {} // a stream consists of events
 
-    fn write(&mut self, choice: u32, event: &dyn Payload) {
+    fn write(&mut self, choice: u32, event: &Payload<'_>) {
         self.out.write(self.name, choice, self.t, event);
     }
 }

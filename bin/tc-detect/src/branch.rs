@@ -148,7 +148,8 @@ impl Machine for Branch {
             self.stream = event.stream().map(|s| s.text().to_owned());
         }
         let t = event.t().map(Raw::text).filter(|_| !self.no_time);
-        let mut spool = Spool { lines: Vec::new(), raw: event.raw(), stream: self.stream.as_deref(), t };
+        let raw = event.raw();
+        let mut spool = Spool { lines: Vec::new(), raw: &raw, stream: self.stream.as_deref(), t };
         self.detect.push(event, &mut spool);
         let lines = spool.lines;
         self.send(&lines, out);
@@ -179,7 +180,7 @@ impl Sink for Spool<'_> {
         self.line(self.raw);
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         line(&mut self.lines, payload, self.stream, choice, self.t);
         self.lines.push(b'\n');
     }

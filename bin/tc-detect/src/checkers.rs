@@ -47,7 +47,7 @@ pub fn find(name: &str, calls: &Calls) -> anyhow::Result<Checkers> {
     Ok(match texts {
         None => Box::new(move |_| Rc::clone(&factory)),
         Some(texts) => Box::new(move |first| {
-            let (texts, full, first) = (texts.clone(), Rc::clone(&factory), first.raw().to_owned());
+            let (texts, full, first) = (texts.clone(), Rc::clone(&factory), first.raw().into_owned());
             Rc::new(move || Box::new(texts.checker(&first, full())))
         }),
     })

@@ -64,7 +64,7 @@ impl Sink for Fork<'_> {
         self.out.pass();
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         if payload.kind() != Kind::Decision {
             return self.out.write(choice, payload);
         }

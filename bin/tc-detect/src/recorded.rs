@@ -1,5 +1,6 @@
 //! Recorded bodies and tapes that are given in place of events: `llm-stream --replay` makes events of them.
 
+use event::payload::{Error, Message};
 use event::{Event, Kind, Scanner};
 use std::fs::File;
 use std::io::Read;
@@ -34,8 +35,8 @@ fn is_ours(event: &Event<'_>) -> bool {
     match event.kind() {
         Kind::Other => false,
         // Providers have a `type` of this name too.
-        Kind::Message => event.get("message").is_some(),
-        Kind::Error => event.get("source").is_some(),
+        Kind::Message => Message::read(event).message.with(|message| !message.is_null()),
+        Kind::Error => !Error::read(event).source.is_empty(),
         _ => true,
     }
 }

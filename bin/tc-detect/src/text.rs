@@ -1,8 +1,8 @@
 //! `tag`: a call that is written as text counts as one, as soon as no other reading of the text is left.
 
 use detect::{Checker, End, Verdict};
-use event::payload::{StreamEnd, line};
-use event::{Event, Kind, Machine, Payload, Scanner, Sink};
+use event::payload::{Retract, StreamEnd, ToolCallDelta};
+use event::{Event, Machine, Payload, Scanner, Sink};
 use std::rc::Rc;
 use tag::{Options, Streams, Tag};
 
@@ -23,7 +23,7 @@ impl Texts {
     pub fn checker(&self, first: &str, full: Box<dyn Checker>) -> Text {
         let mut scanner = Scanner::default();
         let started = scanner.read(first).map(|first| self.streams.begin(&first));
-        Text { tag: started.ok(), found: Found { full, calls: 0, left: Vec::new(), verdict: None, line: Vec::new() } }
+        Text { tag: started.ok(), found: Found { full, calls: 0, left: Vec::new(), verdict: None } }
     }
 }
 
@@ -40,7 +40,6 @@ struct Found {
     calls: u64,
     left: Vec<i64>,
     verdict: Option<Verdict>,
-    line: Vec<u8>,
 }
 
 impl Checker for Text {
@@ -57,13 +56,8 @@ impl Checker for Text {
             match end {
                 End::Cut => tag.finish(&mut self.found),
                 End::Stream(finish_reason) => {
-                    let mut text = Vec::new();
-                    line(&mut text, &StreamEnd { finish_reason, provider_finish_reason: None }, None, 0, None);
-                    let mut scanner = Scanner::default();
-                    match scanner.read(&String::from_utf8_lossy(&text)) {
-                        Ok(event) => tag.push(&event, &mut self.found),
-                        Err(_) => tag.finish(&mut self.found),
-                    }
+                    let end = StreamEnd { finish_reason, provider_finish_reason: None }.into();
+                    tag.push(&Event::of(&end, None, 0, None), &mut self.found);
                 }
             }
         }
@@ -89,24 +83,17 @@ impl Found {
 impl Sink for Found {
     fn pass(&mut self) {}
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        if !matches!(payload.kind(), Kind::ToolCallDelta | Kind::Retract) {
-            return;
-        }
-        self.line.clear();
-        line(&mut self.line, payload, None, choice, None);
-        let mut scanner = Scanner::default();
-        let text = String::from_utf8_lossy(&self.line);
-        let Ok(event) = scanner.read(&text) else { return };
-        let Some(index) = event.get("index").and_then(|index| index.i64()) else { return };
-        if event.kind() == Kind::Retract {
-            self.left.retain(|left| *left != index);
-        } else if event.get("tool_name").is_some()
-            && let Some(verdict) = self.full.push(&event)
-        {
-            self.calls += 1;
-            self.left.push(index);
-            self.verdict = Some(Verdict::new(true, format!("{}, written as text", verdict.reason)));
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        match payload {
+            Payload::Retract(Retract { index: Some(index), .. }) => self.left.retain(|left| left != index),
+            Payload::ToolCallDelta(ToolCallDelta { index: Some(index), tool_name: Some(_), .. }) => {
+                if let Some(verdict) = self.full.push(&Event::of(payload, None, choice, None)) {
+                    self.calls += 1;
+                    self.left.push(*index);
+                    self.verdict = Some(Verdict::new(true, format!("{}, written as text", verdict.reason)));
+                }
+            }
+            _ => {}
         }
     }
 

@@ -1,7 +1,8 @@
 //! One call while it grows: its name, and its arguments in fragments of every kind that providers send.
 
-use crate::payload::{CallError, Commit};
-use event::{Raw, Surrogates};
+use crate::payload::CallError;
+use event::payload::Commit;
+use event::{Surrogates, Text};
 use json::{Repair, Scanner};
 
 /// No provider takes a tool's name this long. Only shorter ones are joined or given to further calls, so that what is written
@@ -186,14 +187,10 @@ impl Call {
         Named::Other
     }
 
-    /// Takes the next fragment of the arguments: a string, or an object in place of its text.
-    pub fn take(&mut self, fragment: Raw<'_>) -> Fed {
+    /// Takes the next fragment of the arguments.
+    pub fn take(&mut self, fragment: Text<'_>) -> Fed {
         let start = self.text.len();
-        if fragment.is_str() {
-            self.half.push(fragment, &mut self.text);
-        } else if fragment.is_object() {
-            self.text.push_str(fragment.text());
-        }
+        self.half.push_text(fragment, &mut self.text);
         if self.text.len() == start {
             return Fed::Taken;
         }
@@ -338,8 +335,7 @@ mod tests {
         let mut call = Call::new(0, "a".into(), false);
         let mut extra = Vec::new();
         for f in fragments {
-            let quoted = event::quoted(f);
-            match call.take(Raw::parse(&quoted).expect("a string")) {
+            match call.take((*f).into()) {
                 Fed::Taken => {}
                 Fed::Dropped => extra.push("dropped".to_owned()),
                 Fed::Extra(text) => extra.push(text),

@@ -20,5 +20,4 @@ mod route;
 mod shape;
 
 pub use machine::{Accumulate, EmitOn, Options};
-pub use payload::{CallError, Commit, ToolCall};
 pub use shape::Shape;

@@ -8,11 +8,14 @@ use crate::failure::Failure;
 use crate::id::Seed;
 use crate::judge::{self, Bench};
 use crate::message::Draft;
-use crate::payload::{Commit, Partial, ToolCall};
-use crate::route::{Calls, Delta, Odd, Origin};
+use crate::payload::Repairs;
+use crate::route::{Calls, Odd, Origin};
 use crate::shape::Shape;
-use event::payload::{FinishReason, Retract, Warning};
-use event::{Choices, Event, Field, Kind, Machine, Raw, Sink};
+use event::payload::{
+    self, Commit, ContentDelta, FinishReason, Message, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart,
+    Thinking, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
+};
+use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use json::Tools;
 use std::rc::Rc;
 
@@ -67,7 +70,7 @@ pub struct Accumulate {
     response: String,
     seed: Seed,
     model: String,
-    stats: Option<String>,
+    stats: Option<SessionStats>,
     started: bool,
     /// An event of this stream was too long to be read or written: the turn has failed.
     lost: bool,
@@ -99,19 +102,18 @@ impl Accumulate {
     }
 
     fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let start = StreamStart::read(event);
+        let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
         self.started = true;
-        self.response = event.get_str("id").unwrap_or_default().into_owned();
+        self.response = owned(start.id);
         self.seed = Seed::of_response(&self.response);
-        self.model = event.get_str("model").unwrap_or_default().into_owned();
-        if let (None, Some(tools)) = (&self.options.tools, event.get("tools")) {
-            match Tools::read(tools.text()) {
+        self.model = owned(start.model);
+        if let (None, Some(tools)) = (&self.options.tools, start.tools) {
+            match Tools::read(&tools.text()) {
                 Ok(tools) => self.tools = Some(Rc::new(tools)),
                 Err(e) => {
                     let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");
-                    out.write(
-                        0,
-                        &Warning { source: SOURCE, code: "tools_unread", message: &message, ..Warning::default() },
-                    );
+                    out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
                 }
             }
         }
@@ -123,20 +125,7 @@ impl Accumulate {
     }
 
     fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
-        let mut delta = Delta::default();
-        for (field, value) in event.known_fields() {
-            match field {
-                Field::Arguments => {
-                    delta.arguments = Some(value).filter(|v| v.is_str() && v.text() != "\"\"" || v.is_object())
-                }
-                Field::Index => delta.index = value.i64(),
-                Field::ToolId => delta.id = value.str(),
-                Field::ToolName => delta.name = value.str(),
-                Field::Done => delta.done = value.bool() == Some(true),
-                Field::Provider => delta.provider = Some(value.text()).filter(|p| *p != "null"),
-                Field::Text | Field::Other => {}
-            }
-        }
+        let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
         let origin = Origin { seed: self.seed.of_choice(number), tools: self.tools.as_deref() };
@@ -174,9 +163,10 @@ impl Accumulate {
             if choice.before.as_mut().is_some_and(|before| before.warned(&odd.message)) {
                 continue;
             }
-            let warning = Warning { source: SOURCE, code: odd.code, message: &odd.message, ..Warning::default() };
-            let warning = if odd.code == "index_inferred" { warning } else { warning.about(event.raw()) };
-            out.write(choice.number, &warning);
+            let warning = Warning::new(SOURCE, odd.code, &odd.message);
+            let raw = event.raw();
+            let warning = if odd.code == "index_inferred" { warning } else { warning.about(&raw) };
+            out.emit(choice.number, warning);
         }
     }
 
@@ -214,18 +204,20 @@ impl Accumulate {
             return;
         }
         let changed = call.error.is_some() || !call.repairs.is_empty();
-        out.write(
+        let repairs = Repairs(&call.repairs);
+        let error = call.error.as_ref();
+        out.emit(
             choice.number,
-            &ToolCall {
-                index: call.index,
-                tool_id: &call.id,
-                tool_name: &call.name,
-                arguments: call.object.as_deref().filter(|_| call.error.is_none()),
-                commit: Some(commit).filter(|_| call.error.is_none()),
-                repairs: &call.repairs,
-                arguments_text: changed.then_some(call.text()),
-                error: call.error.as_ref(),
-                provider: call.provider.as_deref(),
+            ToolCall {
+                index: Some(call.index as i64),
+                tool_id: (&call.id).into(),
+                tool_name: (&call.name).into(),
+                arguments: call.object.as_deref().filter(|_| error.is_none()).map(Json::of),
+                commit: Some(commit).filter(|_| error.is_none()),
+                repairs: (!call.repairs.is_empty()).then_some(Json::Made(&repairs)),
+                arguments_text: changed.then(|| call.text().into()),
+                error: error.map(|e| payload::CallError { code: e.code.into(), message: (&e.message).into() }),
+                provider: call.provider.as_deref().map(Json::of),
             },
         );
         if out.lost() {
@@ -242,28 +234,39 @@ impl Accumulate {
             return;
         }
         call.partial = length;
-        let arguments = json::best_reading(call.text());
-        out.write(
+        let mut arguments = Vec::new();
+        event::minify(&mut arguments, &json::best_reading(call.text()));
+        let arguments = String::from_utf8(arguments).unwrap_or_default();
+        out.emit(
             choice.number,
-            &Partial { index: call.index, tool_id: &call.id, tool_name: &call.name, arguments: &arguments },
+            ToolCallPartial {
+                index: Some(call.index as i64),
+                tool_id: (&call.id).into(),
+                tool_name: (&call.name).into(),
+                arguments: Some(Json::of(&arguments)),
+            },
         );
     }
 
     /// A `tool_call` that is in the input already (this filter ran before): it is kept for the message.
     fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
-        let [Some(id), name] = event::payload::strings(event, ["tool_id", "tool_name"]) else { return };
+        let ToolCall { tool_id, tool_name, arguments, error, provider, .. } = ToolCall::read(event);
+        if tool_id.is_empty() {
+            return;
+        }
+        let id = tool_id.str();
         let choice = &mut self.choices[at];
         let call = match choice.calls.find(&id) {
             Some(i) if choice.calls.list[i].told != Told::No => &mut choice.calls.list[i],
             begun => choice.before.get_or_insert_default().call(&id, begun.is_some()),
         };
-        if let Some(name) = name {
-            call.name = name.into_owned();
+        if !tool_name.is_empty() {
+            call.name = tool_name.str().into_owned();
         }
-        call.object = event.get("arguments").filter(|a| a.is_object()).map(|a| a.text().to_owned());
-        call.provider = event.get("provider").map(|p| p.text().to_owned());
-        call.told = if event.get("error").is_some() { Told::Refused } else { Told::Passed };
+        call.object = arguments.map(|a| a.text().into_owned()).filter(|a| a.starts_with('{'));
+        call.provider = provider.map(|p| p.text().into_owned());
+        call.told = if error.is_some() { Told::Refused } else { Told::Passed };
     }
 
     /// A `retract` in the input: of a call that was begun here, or of one that was emitted before. Calls that the text behind its
@@ -271,8 +274,9 @@ impl Accumulate {
     fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
-        let id = event.get_str("tool_id");
-        let mut next = match (&id, event.get("index").and_then(Raw::i64)) {
+        let retract = Retract::read(event);
+        let id = retract.tool_id.map(Text::str);
+        let mut next = match (&id, retract.index) {
             (Some(id), _) => choice.calls.find(id),
             (None, Some(index)) => choice.calls.bound(index),
             (None, None) => None,
@@ -285,8 +289,8 @@ impl Accumulate {
             // Downstream knows the call by the id that was given here.
             let named = id.as_deref() == Some(&call.id);
             if call.told == Told::Emitted && self.options.shape.is_none() && !named {
-                let reason = event.get_str("reason").unwrap_or_default();
-                out.write(choice.number, &Retract { index: None, tool_id: Some(&call.id), reason: &reason });
+                let tool_id = Some((&call.id).into());
+                out.emit(choice.number, Retract { index: None, tool_id, reason: retract.reason });
             }
             let was_seen = std::mem::replace(&mut call.told, Told::Retracted) != Told::No;
             next = call.next.map(|at| at as usize);
@@ -301,25 +305,21 @@ impl Machine for Accumulate {
         match event.kind() {
             Kind::StreamStart => self.start(event, out),
             Kind::ContentDelta => {
-                if let Some(text) = event.field(Field::Text) {
-                    let at = self.choice(event.choice());
-                    let draft = &mut self.choices[at].draft;
-                    draft.half.push(text, &mut draft.content);
-                }
+                let at = self.choice(event.choice());
+                let draft = &mut self.choices[at].draft;
+                draft.half.push_text(ContentDelta::read(event).text, &mut draft.content);
             }
             Kind::RefusalDelta => {
-                if let Some(text) = event.field(Field::Text) {
-                    let at = self.choice(event.choice());
-                    let draft = &mut self.choices[at].draft;
-                    draft.refusal_half.push(text, &mut draft.refusal);
-                }
+                let at = self.choice(event.choice());
+                let draft = &mut self.choices[at].draft;
+                draft.refusal_half.push_text(RefusalDelta::read(event).text, &mut draft.refusal);
             }
             Kind::Thinking => {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
-                let provider = event.get("provider").map(Raw::text);
+                let Thinking { text, provider } = Thinking::read(event);
                 let begun = choice.calls.list.len() + choice.before.as_ref().map_or(0, |before| before.waiting());
-                choice.draft.think(&event.get_str("text").unwrap_or_default(), provider, begun);
+                choice.draft.think(&text.str(), provider.map(Json::text).as_deref(), begun);
             }
             Kind::ToolCallDelta => {
                 self.delta(event, out);
@@ -331,19 +331,19 @@ impl Machine for Accumulate {
                 self.choices[at].read = true;
             }
             Kind::Retract => self.retracted(event, out),
-            Kind::Message if event.get("message").and_then(|m| m.get_str("role")).as_deref() == Some("assistant") => {
+            Kind::Message if Message::read(event).is_of("assistant") => {
                 let at = self.choice(event.choice());
                 self.choices[at].committed = true;
             }
-            Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
+            Kind::Warning if Warning::read(event).source == SOURCE => {
                 let at = self.choice(event.choice());
                 let before = self.choices[at].before.get_or_insert_default();
-                before.warning(event.get_str("message").unwrap_or_default().into_owned());
+                before.warning(Warning::read(event).message.str().into_owned());
             }
             Kind::Error => self.failed(event),
-            Kind::SessionStats => self.stats = Some(event.raw().to_owned()),
+            Kind::SessionStats => self.stats = Some(SessionStats::read(event)),
             Kind::StreamEnd => {
-                let reason = FinishReason::read(event);
+                let reason = StreamEnd::read(event).finish_reason;
                 self.end(reason, out);
                 if let Some(shape) = self.options.shape {
                     self.respond(shape, reason, out);

@@ -1,7 +1,7 @@
 //! The assistant's `message`: what the next request sends back, and the commit point of the calls.
 
 use crate::call::{Call, Told};
-use event::{Kind, Object, Payload, Surrogates};
+use event::{Object, Surrogates, WriteJson};
 
 /// A block of reasoning with data that must go back to the provider at its place.
 #[derive(Debug)]
@@ -62,22 +62,13 @@ pub(crate) struct Committed<'a> {
     pub calls: &'a [Call],
 }
 
-impl Payload for Committed<'_> {
-    fn kind(&self) -> Kind {
-        Kind::Message
-    }
-
-    fn fields(&self, o: &mut Object<'_>) {
-        o.object("message", |o| self.message(o));
-    }
-}
-
-impl Committed<'_> {
-    fn message(&self, o: &mut Object<'_>) {
+impl WriteJson for Committed<'_> {
+    fn write_json(&self, out: &mut Vec<u8>) {
+        let mut o = Object::open(out);
         let draft = self.draft;
         let mut named = self.calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
         o.str("role", "assistant");
-        draft.answer(o, named.peek().is_some());
+        draft.answer(&mut o, named.peek().is_some());
         if named.peek().is_some() {
             o.array("tool_calls", |list| {
                 for call in named {
@@ -105,5 +96,6 @@ impl Committed<'_> {
                 }
             });
         }
+        o.close();
     }
 }

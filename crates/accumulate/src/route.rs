@@ -5,21 +5,10 @@
 
 use crate::call::{Call, Fed, LONGEST_NAME, Named};
 use crate::id::{self, Seed};
-use event::Raw;
+use event::Text;
+use event::payload::ToolCallDelta;
 use json::Tools;
-use std::borrow::Cow;
 use std::collections::{BinaryHeap, HashMap};
-
-/// The fields of a delta that routing looks at, still as they stand in the line.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Delta<'a> {
-    pub index: Option<i64>,
-    pub id: Option<Cow<'a, str>>,
-    pub name: Option<Cow<'a, str>>,
-    pub arguments: Option<Raw<'a>>,
-    pub done: bool,
-    pub provider: Option<&'a str>,
-}
 
 /// Something odd about a delta; the machine makes a `warning` of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,9 +53,10 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Takes a delta. Gives the position of the call it went to, unless it said nothing.
-    pub fn take(&mut self, delta: &Delta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
-        let at = self.route(delta, origin, odd)?;
-        if let Some(name) = &delta.name
+    pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
+        let name = delta.tool_name.map(Text::str);
+        let at = self.route(delta, name.as_deref(), origin, odd)?;
+        if let Some(name) = &name
             && self.list[at].take_name(name, |n| origin.knows(n)) == Named::Other
         {
             odd.push(Odd {
@@ -80,7 +70,7 @@ impl Calls {
             });
         }
         let mut at = at;
-        if let Some(arguments) = delta.arguments {
+        if let Some(arguments) = delta.arguments.filter(|a| !a.is_empty()) {
             let was_over = self.list[at].is_over();
             match self.list[at].take(arguments) {
                 Fed::Taken => {}
@@ -95,7 +85,7 @@ impl Calls {
         let call = &mut self.list[at];
         call.done |= delta.done;
         if let Some(p) = delta.provider {
-            call.provider = Some(p.to_owned());
+            call.provider = Some(p.text().into_owned());
         }
         Some(at)
     }
@@ -131,10 +121,18 @@ impl Calls {
         at
     }
 
-    fn route(&mut self, delta: &Delta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
-        let name = delta.name.as_deref().filter(|n| !n.is_empty());
+    fn route(
+        &mut self,
+        delta: &ToolCallDelta<'_>,
+        name: Option<&str>,
+        origin: Origin<'_>,
+        odd: &mut Vec<Odd>,
+    ) -> Option<usize> {
+        let name = name.filter(|n| !n.is_empty());
+        let id = delta.tool_id.map(Text::str);
+        let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = delta.index.and_then(|i| self.labelled(i)).and_then(|at| self.newest(at));
-        if let Some(id) = delta.id.as_deref().filter(|id| !id::is_none(id)) {
+        if let Some(id) = id.as_deref().filter(|id| !id::is_none(id)) {
             if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
                 // 1. A known id. Another name after the call's end is a second call under the same id: it must never run
                 // under the first one's name, so it gets an id of its own, and what follows under this id is its.
@@ -196,16 +194,14 @@ impl Calls {
         }
         match name {
             // 4. No id, an unknown index, no name: the latest open call, or else the latest (which has ended).
-            None if delta.arguments.is_none() && delta.index.is_none() && !delta.done && delta.provider.is_none() => {
-                None
-            } // 6.
+            None if !has_arguments && delta.index.is_none() && !delta.done && delta.provider.is_none() => None, // 6.
             None => match self.latest_open().or(self.latest) {
                 Some(at) => {
                     self.infer(delta, odd);
                     self.bind(delta.index, at);
                     Some(at)
                 }
-                None if delta.arguments.is_none() => None,
+                None if !has_arguments => None,
                 None => Some(self.begin_bound(delta.index, None, origin)),
             },
             // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name, or has
@@ -226,7 +222,7 @@ impl Calls {
     }
 
     /// Says once for a stream that a delta without an index was placed by rule.
-    fn infer(&mut self, delta: &Delta<'_>, odd: &mut Vec<Odd>) {
+    fn infer(&mut self, delta: &ToolCallDelta<'_>, odd: &mut Vec<Odd>) {
         if delta.index.is_none() && !std::mem::replace(&mut self.inferred, true) {
             odd.push(Odd {
                 code: "index_inferred",

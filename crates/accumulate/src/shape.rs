@@ -3,8 +3,8 @@
 use crate::call::{Call, Told};
 use crate::failure::Failure;
 use crate::message::Draft;
-use event::payload::FinishReason;
-use event::{Array, Object, Raw};
+use event::payload::{FinishReason, SessionStats};
+use event::{Array, Object};
 
 /// Whose shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub(crate) struct Part<'a> {
     pub calls: &'a [Call],
 }
 
-/// A stream, as a response shows it. `stats` is its `session_stats` event.
+/// A stream, as a response shows it.
 #[derive(Debug)]
 pub(crate) struct Whole<'a> {
     pub id: &'a str,
     pub model: &'a str,
     pub parts: &'a [Part<'a>],
     pub reason: FinishReason,
-    pub stats: Option<Raw<'a>>,
+    pub stats: Option<SessionStats>,
     pub error: Option<&'a Failure>,
 }
 
@@ -69,13 +69,14 @@ impl Shape {
     }
 }
 
-/// The counts of `stats` under a provider's own names; those that are not known are left out.
-fn usage(o: &mut Object<'_>, key: &str, stats: Option<Raw<'_>>, names: &[(&str, &str)]) {
+/// The tokens of the prompt, of the answer and of both, under a provider's own names; unknown ones are left out.
+fn usage<const N: usize>(o: &mut Object<'_>, key: &str, stats: Option<SessionStats>, names: [&str; N]) {
     if let Some(stats) = stats {
         o.object(key, |o| {
-            for (ours, theirs) in names {
-                if let Some(n) = stats.get(ours) {
-                    o.raw(theirs, n.text());
+            let counts = [stats.prompt_tokens, stats.completion_tokens, stats.total_tokens];
+            for (name, count) in names.iter().zip(counts) {
+                if let Some(count) = count {
+                    o.int(name, count);
                 }
             }
         });
@@ -99,16 +100,7 @@ fn openai(o: &mut Object<'_>, whole: &Whole<'_>) {
             });
         }
     });
-    usage(
-        o,
-        "usage",
-        stats,
-        &[
-            ("prompt_tokens", "prompt_tokens"),
-            ("completion_tokens", "completion_tokens"),
-            ("total_tokens", "total_tokens"),
-        ],
-    );
+    usage(o, "usage", stats, ["prompt_tokens", "completion_tokens", "total_tokens"]);
 }
 
 fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
@@ -161,7 +153,7 @@ fn anthropic(o: &mut Object<'_>, whole: &Whole<'_>) {
         FinishReason::Stop | FinishReason::ToolCalls => "end_turn",
     };
     o.str("stop_reason", stop).raw("stop_sequence", "null");
-    usage(o, "usage", stats, &[("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")]);
+    usage(o, "usage", stats, ["input_tokens", "output_tokens"]);
 }
 
 fn gemini(o: &mut Object<'_>, whole: &Whole<'_>) {
@@ -200,16 +192,7 @@ fn gemini(o: &mut Object<'_>, whole: &Whole<'_>) {
             });
         }
     });
-    usage(
-        o,
-        "usageMetadata",
-        stats,
-        &[
-            ("prompt_tokens", "promptTokenCount"),
-            ("completion_tokens", "candidatesTokenCount"),
-            ("total_tokens", "totalTokenCount"),
-        ],
-    );
+    usage(o, "usageMetadata", stats, ["promptTokenCount", "candidatesTokenCount", "totalTokenCount"]);
     o.str("modelVersion", model).str("responseId", id);
 }
 

@@ -1,7 +1,7 @@
 //! What a checker is, and what all of them mean by a call and by text.
 
-use event::payload::FinishReason;
-use event::{Event, Glob, Kind};
+use event::payload::{ContentDelta, FinishReason, RefusalDelta, ToolCall, ToolCallDelta};
+use event::{Event, Glob, Kind, Text};
 use std::rc::Rc;
 
 /// The answer of a checker.
@@ -73,6 +73,44 @@ pub struct CheckerRow {
     pub factory: fn(Calls, &str) -> Option<Factory>,
 }
 
+/// What an event tells of its call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallHead<'a> {
+    pub index: Option<i64>,
+    /// An id; the empty one is none.
+    pub id: Option<Text<'a>>,
+    pub name: Text<'a>,
+    /// The event has an id or a name, if only an empty one.
+    pub is_named: bool,
+    has_arguments: bool,
+}
+
+impl<'a> CallHead<'a> {
+    /// Reads a `tool_call_delta` or a `tool_call`; of any other event there is nothing to tell.
+    #[inline]
+    pub fn read(event: &Event<'a>) -> Self {
+        let (index, id, name, has_arguments) = if event.kind() == Kind::ToolCall {
+            let call = ToolCall::read(event);
+            (call.index, Some(call.tool_id), Some(call.tool_name), call.arguments.is_some())
+        } else {
+            let delta = ToolCallDelta::read(event);
+            (delta.index, delta.tool_id, delta.tool_name, delta.arguments.is_some_and(|text| !text.is_empty()))
+        };
+        CallHead {
+            index,
+            id: id.filter(|id| !id.is_empty()),
+            name: name.unwrap_or_default(),
+            is_named: id.is_some() || name.is_some(),
+            has_arguments,
+        }
+    }
+
+    /// A delta without an id, a name and arguments is not a call, and the word null is not an id.
+    fn is_blank(&self) -> bool {
+        self.name.is_empty() && !self.has_arguments && self.id.is_none_or(|id| id == "null")
+    }
+}
+
 /// What counts as a call: any, or only one whose tool's name matches a pattern.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
@@ -93,20 +131,21 @@ pub(crate) enum Meaning<'a> {
     Nothing,
 }
 
+impl<'a> Meaning<'a> {
+    fn of_text(text: Text<'a>) -> Self {
+        if text.is_empty() { Meaning::Nothing } else { Meaning::Text(text.str()) }
+    }
+}
+
 impl Calls {
     /// What an event means.
     pub(crate) fn meaning<'a>(&self, event: &Event<'a>) -> Meaning<'a> {
         match event.kind() {
             Kind::ToolCallDelta | Kind::ToolCall => {
-                let name = event.get_str("tool_name").unwrap_or_default();
-                // A delta without an id, a name and arguments is no call, and the word null is no id.
-                let empty = event.fields().all(|(key, value)| match key.as_ref() {
-                    "tool_id" => matches!(value.text(), "\"\"" | "null" | "\"null\""),
-                    "tool_name" | "arguments" => matches!(value.text(), "\"\"" | "null"),
-                    _ => true,
-                });
+                let head = CallHead::read(event);
+                let name = head.name.str();
                 match &self.name {
-                    _ if empty => Meaning::Nothing,
+                    _ if head.is_blank() => Meaning::Nothing,
                     // Its name may still come.
                     Some(_) if name.is_empty() => Meaning::Nothing,
                     Some(pattern) if !pattern.matches(&name) => Meaning::OtherCall,
@@ -115,10 +154,8 @@ impl Calls {
                 }
             }
             // A refusal is what the model answers.
-            Kind::ContentDelta | Kind::RefusalDelta => match event.get_str("text") {
-                Some(text) if !text.is_empty() => Meaning::Text(text),
-                _ => Meaning::Nothing,
-            },
+            Kind::ContentDelta => Meaning::of_text(ContentDelta::read(event).text),
+            Kind::RefusalDelta => Meaning::of_text(RefusalDelta::read(event).text),
             _ => Meaning::Nothing,
         }
     }

@@ -1,8 +1,8 @@
 //! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can be.
 
-use crate::checker::{Checker, End, Factory, Verdict};
-use event::payload::{Decision, FinishReason};
-use event::{Choices, Event, Field, Kind, Machine, Sink};
+use crate::checker::{CallHead, Checker, End, Factory, Verdict};
+use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
+use event::{Choices, Event, Kind, Machine, Sink, Text};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -136,12 +136,12 @@ impl Detect {
         if revised {
             self.tally.take_back();
         }
-        out.write(
+        out.emit(
             choice.number,
-            &Decision {
+            Decision {
                 tool_call: verdict.tool_call,
-                checker: &self.name,
-                reason: &verdict.reason,
+                checker: (&*self.name).into(),
+                reason: (&verdict.reason).into(),
                 event: self.events,
                 bytes: choice.bytes,
                 revised,
@@ -170,6 +170,24 @@ impl Detect {
         }
     }
 
+    /// Takes a decision that is in the input already: this checker made it when the stream went through it before.
+    fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
+        let at = self.choice(number);
+        let choice = &mut self.choices[at];
+        if choice.decided == Some(true) && decision.revised {
+            choice.decided = Some(false);
+            self.tally.take_back();
+            self.tally.add(Answer::No);
+        } else if choice.decided.is_none() {
+            choice.decided = Some(decision.tool_call);
+            self.tally.add(match (decision.undecided, decision.tool_call) {
+                (true, _) => Answer::Undecided,
+                (false, true) => Answer::Yes,
+                (false, false) => Answer::No,
+            });
+        }
+    }
+
     fn end(&mut self, end: End, out: &mut dyn Sink) {
         if self.choices.is_empty() {
             self.choice(0);
@@ -190,18 +208,11 @@ impl Detect {
 impl Choice {
     /// Remembers the calls that have begun, for [`Choice::retract`].
     fn begin(&mut self, event: &Event<'_>) {
-        // Most deltas name nothing, and say so at the price of a look at their keys.
-        if event.field(Field::ToolName).is_none() && event.field(Field::ToolId).is_none() {
+        let head = CallHead::read(event);
+        if !head.is_named {
             return;
         }
-        let mut begun = Begun { id: None, index: None };
-        for (key, value) in event.fields() {
-            match key.as_ref() {
-                "tool_id" => begun.id = value.str().filter(|id| !id.is_empty()).map(|id| id.as_ref().into()),
-                "index" => begun.index = value.i64(),
-                _ => {}
-            }
-        }
+        let begun = Begun { id: head.id.map(|id| id.str().as_ref().into()), index: head.index };
         if self.many || self.begun.contains(&begun) {
             return;
         }
@@ -219,8 +230,8 @@ impl Choice {
     }
 
     fn retract(&mut self, event: &Event<'_>) {
-        let id = event.get_str("tool_id");
-        let index = event.get("index").and_then(|i| i.i64());
+        let Retract { index, tool_id, .. } = Retract::read(event);
+        let id = tool_id.map(Text::str);
         self.begun
             .retain(|b| !(id.is_some() && b.id.as_deref() == id.as_deref() || index.is_some() && b.index == index));
         self.retracted = true;
@@ -232,28 +243,14 @@ impl Machine for Detect {
         self.events += 1;
         match event.kind() {
             Kind::StreamEnd => {
-                self.end(End::Stream(FinishReason::read(event)), out);
+                self.end(End::Stream(StreamEnd::read(event).finish_reason), out);
                 self.others = true;
             }
             // A decision that is in the input already is this checker's own, made when the stream came by here before.
-            Kind::Decision if event.get_str("checker").as_deref() == Some(&*self.name) => {
-                let at = self.choice(event.choice());
-                let choice = &mut self.choices[at];
-                if choice.decided == Some(true) && event.get("revised").is_some() {
-                    choice.decided = Some(false);
-                    self.tally.take_back();
-                    self.tally.add(Answer::No);
-                } else if choice.decided.is_none() {
-                    let yes = event.get("tool_call").and_then(|v| v.bool()) == Some(true);
-                    choice.decided = Some(yes);
-                    let undecided = event.get("undecided").is_some();
-                    self.tally.add(if undecided {
-                        Answer::Undecided
-                    } else if yes {
-                        Answer::Yes
-                    } else {
-                        Answer::No
-                    });
+            Kind::Decision => {
+                let decision = Decision::read(event);
+                if decision.checker == *self.name {
+                    self.decided_before(event.choice(), &decision);
                 }
             }
             Kind::ContentDelta
@@ -268,8 +265,11 @@ impl Machine for Detect {
                 match event.kind() {
                     Kind::ToolCallDelta | Kind::ToolCall => choice.begin(event),
                     Kind::Retract => choice.retract(event),
-                    Kind::ContentDelta | Kind::RefusalDelta if choice.decided.is_none() => {
-                        choice.bytes += event.field(Field::Text).map_or(0, |text| text.str_len() as u64);
+                    Kind::ContentDelta if choice.decided.is_none() => {
+                        choice.bytes += ContentDelta::read(event).text.len() as u64;
+                    }
+                    Kind::RefusalDelta if choice.decided.is_none() => {
+                        choice.bytes += RefusalDelta::read(event).text.len() as u64;
                     }
                     _ => {}
                 }

@@ -1,79 +1,80 @@
-//! The names of events.
+//! The kinds of events, by name. This table is the one place that lists them: [`Kind`], [`crate::Payload`], the readers and the
+//! schema are made from it.
 
-/// What a line is, by its `type`. [`Kind::Other`] is every type that this version does not know: such lines pass through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "each variant is the event type of its name; the fields are documented in `payload`")]
-pub enum Kind {
-    StreamStart,
-    Thinking,
-    ContentDelta,
-    RefusalDelta,
-    ToolCallDelta,
-    Decision,
-    ToolCall,
-    ToolCallPartial,
-    Retract,
-    ServerItem,
-    Message,
-    ToolUse,
-    ToolProgress,
-    ToolResult,
-    SessionStats,
-    Warning,
-    Error,
-    StreamEnd,
-    Other,
+/// Calls the macro `$then` with every kind: the struct of its fields, and its `type`.
+macro_rules! for_each_kind {
+    ($then:ident) => {
+        $then! {
+            StreamStart<'a> = "stream_start",
+            Thinking<'a> = "thinking",
+            ContentDelta<'a> = "content_delta",
+            RefusalDelta<'a> = "refusal_delta",
+            ToolCallDelta<'a> = "tool_call_delta",
+            ServerItem<'a> = "server_item",
+            SessionStats = "session_stats",
+            StreamEnd<'a> = "stream_end",
+            Decision<'a> = "decision",
+            ToolCall<'a> = "tool_call",
+            ToolCallPartial<'a> = "tool_call_partial",
+            Retract<'a> = "retract",
+            ToolUse<'a> = "tool_use",
+            ToolProgress<'a> = "tool_progress",
+            ToolResult<'a> = "tool_result",
+            Message<'a> = "message",
+            Warning<'a> = "warning",
+            Error<'a> = "error",
+        }
+    };
+}
+pub(crate) use for_each_kind;
+
+macro_rules! kinds {
+    ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {
+        /// What an event is, by its `type`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $(#[doc = concat!("`", $text, "`")] $name,)*
+            /// Any `type` that is not in the table: such lines pass through.
+            Other,
+        }
+
+        impl Kind {
+            /// The kind of a `type` value (already unescaped).
+            #[inline]
+            pub fn of(name: &str) -> Kind {
+                match name {
+                    $($text => Kind::$name,)*
+                    _ => Kind::Other,
+                }
+            }
+
+            /// The `type` value that is written for this kind.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$name => $text,)*
+                    Kind::Other => "other",
+                }
+            }
+        }
+    };
 }
 
-impl Kind {
-    /// The kind of a `type` value (already unescaped).
-    #[inline]
-    pub fn of(name: &str) -> Kind {
-        match name {
-            "content_delta" => Kind::ContentDelta,
-            "tool_call_delta" => Kind::ToolCallDelta,
-            "thinking" => Kind::Thinking,
-            "refusal_delta" => Kind::RefusalDelta,
-            "stream_start" => Kind::StreamStart,
-            "decision" => Kind::Decision,
-            "tool_call" => Kind::ToolCall,
-            "tool_call_partial" => Kind::ToolCallPartial,
-            "retract" => Kind::Retract,
-            "server_item" => Kind::ServerItem,
-            "message" => Kind::Message,
-            "tool_use" => Kind::ToolUse,
-            "tool_progress" => Kind::ToolProgress,
-            "tool_result" => Kind::ToolResult,
-            "session_stats" => Kind::SessionStats,
-            "warning" => Kind::Warning,
-            "error" => Kind::Error,
-            "stream_end" => Kind::StreamEnd,
-            _ => Kind::Other,
-        }
-    }
+for_each_kind!(kinds);
 
-    /// The `type` value that is written for this kind.
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::StreamStart => "stream_start",
-            Kind::Thinking => "thinking",
-            Kind::ContentDelta => "content_delta",
-            Kind::RefusalDelta => "refusal_delta",
-            Kind::ToolCallDelta => "tool_call_delta",
-            Kind::Decision => "decision",
-            Kind::ToolCall => "tool_call",
-            Kind::ToolCallPartial => "tool_call_partial",
-            Kind::Retract => "retract",
-            Kind::ServerItem => "server_item",
-            Kind::Message => "message",
-            Kind::ToolUse => "tool_use",
-            Kind::ToolProgress => "tool_progress",
-            Kind::ToolResult => "tool_result",
-            Kind::SessionStats => "session_stats",
-            Kind::Warning => "warning",
-            Kind::Error => "error",
-            Kind::StreamEnd => "stream_end",
-            Kind::Other => "other",
-        }
+impl Kind {
+    /// Whether an event of this kind begins a stream when none is open under its name.
+    #[inline]
+    pub fn begins_stream(self) -> bool {
+        matches!(
+            self,
+            Kind::StreamStart
+                | Kind::Thinking
+                | Kind::ContentDelta
+                | Kind::RefusalDelta
+                | Kind::ToolCallDelta
+                | Kind::ToolCall
+                | Kind::Error
+                | Kind::StreamEnd
+        )
     }
 }

@@ -1,35 +1,8 @@
 //! One line of the protocol, read once, borrowing from it.
 
-use crate::{
-    Kind, Raw,
-    scan::{self, Scan, ScanError},
-};
-use std::borrow::Cow;
-
-/// The fields that a filter looks for in every line, told apart once while the line is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants are fields of events")]
-pub enum Field {
-    Text,
-    Index,
-    ToolId,
-    ToolName,
-    Arguments,
-    Done,
-    Provider,
-    /// Any other; see [`Event::get`].
-    Other,
-}
-
-/// Where a member of the line's object lies. Lines are shorter than 4 GiB (`--max-line` sees to it).
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    key: (u32, u32),
-    value: (u32, u32),
-    key_escaped: bool,
-    value_escaped: bool,
-    field: Field,
-}
+use crate::scan::{self, Scan, ScanError};
+use crate::slot::{Field, Slot};
+use crate::{Event, Kind, Raw};
 
 /// Reads lines; keeps its table of members from line to line, so that reading allocates nothing.
 #[derive(Debug, Default)]
@@ -52,7 +25,7 @@ impl Scanner {
         if let Some((known, end)) = prefix(b) {
             if let Some(slot) = lone_text(b, end) {
                 self.slots.push(slot);
-                return Ok(Event { raw: line, kind: known, stream: None, choice: 0, t: None, slots: &self.slots });
+                return Ok(Event::of_line(known, None, 0, None, line, &self.slots));
             }
             (kind, i, value_before) = (Some(known), end, true);
         } else {
@@ -104,7 +77,7 @@ impl Scanner {
         }
         let given = |slot: Option<Slot>| slot.map(|s| s.value(line)).filter(|v| !v.is_null());
         match kind {
-            Some(kind) => Ok(Event { raw: line, kind, stream: given(stream), choice, t: given(t), slots: &self.slots }),
+            Some(kind) => Ok(Event::of_line(kind, given(stream), choice, given(t), line, &self.slots)),
             None => scan::fail(0, "no \"type\" that is a string"),
         }
     }
@@ -160,39 +133,7 @@ impl Common {
             b"type" => Common::Type,
             b"stream" => Common::Stream,
             b"choice" => Common::Choice,
-            b"text" => Common::Not(Field::Text),
-            b"index" => Common::Not(Field::Index),
-            b"tool_id" => Common::Not(Field::ToolId),
-            b"tool_name" => Common::Not(Field::ToolName),
-            b"arguments" => Common::Not(Field::Arguments),
-            b"done" => Common::Not(Field::Done),
-            b"provider" => Common::Not(Field::Provider),
-            _ => Common::Not(Field::Other),
-        }
-    }
-}
-
-impl Slot {
-    #[inline]
-    fn value(self, line: &str) -> Raw<'_> {
-        Raw::checked(&line[self.value.0 as usize..self.value.1 as usize], self.value_escaped)
-    }
-
-    #[inline]
-    fn key(self, line: &str) -> Cow<'_, str> {
-        if self.key_escaped {
-            Raw::checked(&line[self.key.0 as usize..self.key.1 as usize], true).str().unwrap_or_default()
-        } else {
-            Cow::Borrowed(&line[self.key.0 as usize + 1..self.key.1 as usize - 1])
-        }
-    }
-
-    #[inline]
-    fn is(&self, line: &str, key: &str) -> bool {
-        if self.key_escaped {
-            self.key(line) == key
-        } else {
-            &line.as_bytes()[self.key.0 as usize + 1..self.key.1 as usize - 1] == key.as_bytes()
+            _ => Common::Not(Field::of(key)),
         }
     }
 }
@@ -258,76 +199,6 @@ fn small(b: &[u8], at: usize) -> Option<usize> {
         i += 1;
     }
     (matches!(b.get(i), Some(b',' | b'}')) && (b[at] != b'0' || i == at + 1)).then_some(i)
-}
-
-/// One event: its kind, the common fields, and the others by name. Points into the line it was read from.
-#[derive(Clone, Copy, Debug)]
-pub struct Event<'a> {
-    raw: &'a str,
-    kind: Kind,
-    stream: Option<Raw<'a>>,
-    choice: u32,
-    t: Option<Raw<'a>>,
-    slots: &'a [Slot],
-}
-
-impl<'a> Event<'a> {
-    /// The line as it came, without its line feed.
-    pub fn raw(&self) -> &'a str {
-        self.raw
-    }
-
-    /// What it is.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// The name of its stream, as JSON; `None` is the unnamed stream.
-    pub fn stream(&self) -> Option<Raw<'a>> {
-        self.stream
-    }
-
-    /// The index of its choice; 0 when the line names none.
-    pub fn choice(&self) -> u32 {
-        self.choice
-    }
-
-    /// Milliseconds since `stream_start`, as JSON.
-    pub fn t(&self) -> Option<Raw<'a>> {
-        self.t
-    }
-
-    /// The field `key`, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
-    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        let slot = self.slots.iter().rev().find(|s| s.is(self.raw, key))?;
-        Some(slot.value(self.raw)).filter(|v| !v.is_null())
-    }
-
-    /// The field of a hot path, likewise: [`Event::get`] without a look at the keys.
-    #[inline]
-    pub fn field(&self, field: Field) -> Option<Raw<'a>> {
-        let slot = self.slots.iter().rev().find(|s| s.field == field)?;
-        Some(slot.value(self.raw)).filter(|v| !v.is_null())
-    }
-
-    /// All fields, each with what it is, in the line's order; the last of a repeated one counts.
-    #[inline]
-    pub fn known_fields(&self) -> impl Iterator<Item = (Field, Raw<'a>)> + use<'a> {
-        let raw = self.raw;
-        self.slots.iter().map(move |s| (s.field, s.value(raw)))
-    }
-
-    /// The string field `key`.
-    pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
-        self.get(key)?.str()
-    }
-
-    /// All fields but `type` and the common ones, in the line's order.
-    #[inline]
-    pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
-        let raw = self.raw;
-        self.slots.iter().map(move |s| (s.key(raw), s.value(raw)))
-    }
 }
 
 #[cfg(test)]

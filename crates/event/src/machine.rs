@@ -9,7 +9,7 @@ pub trait Sink {
 
     /// Writes a new event, before or after [`Sink::pass`] as the order of the calls says. It gets the `stream` and the `t` of
     /// the line at hand, and `choice` if it is not 0.
-    fn write(&mut self, choice: u32, payload: &dyn Payload);
+    fn write(&mut self, choice: u32, payload: &Payload<'_>);
 
     /// Whether something that was written since the line at hand came is lost: it was longer than a line may be, and an `error`
     /// stands in its place.
@@ -19,6 +19,14 @@ pub trait Sink {
 
     /// Writes a line of JSON that is no event, for machines whose answer is a document of another shape.
     fn line(&mut self, json: &str);
+}
+
+impl<'s> dyn Sink + 's {
+    /// [`Sink::write`] for the payload of any kind.
+    #[inline]
+    pub fn emit<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
+        self.write(choice, &payload.into());
+    }
 }
 
 /// A filter without a handle, a clock or a thread: events in, events out. One machine sees one stream, all choices of it.
@@ -92,7 +100,7 @@ impl Sink for Collect {
         self.lines.push(self.line.clone());
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         let mut out = Vec::new();
         payload::line(&mut out, payload, self.stream.as_deref(), choice, self.t.as_deref());
         self.lines.push(String::from_utf8_lossy(&out).into_owned());

@@ -145,6 +145,12 @@ impl<'a> Raw<'a> {
         self.is_str()
     }
 
+    /// What lies between the quotes of a string, and whether it has escapes.
+    #[inline]
+    pub(crate) fn string(self) -> Option<(&'a str, bool)> {
+        self.inside().map(|inside| (inside, self.escaped))
+    }
+
     /// What lies between the quotes of a string.
     #[inline]
     fn inside(self) -> Option<&'a str> {

@@ -38,6 +38,15 @@ pub fn cut(text: &str, limit: usize) -> &str {
     &text[..end]
 }
 
+/// Appends the inside of a JSON string, checked and with its escapes, as a JSON string: DEL and C1 controls are escaped too.
+pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
+    out.push(b'"');
+    let mut from = 0;
+    minify_string(out, inner, &mut from, 0);
+    out.extend_from_slice(&inner.as_bytes()[from..]);
+    out.push(b'"');
+}
+
 fn escape(out: &mut Vec<u8>, text: &str) {
     let b = text.as_bytes();
     let mut from = 0;
@@ -113,7 +122,7 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
 }
 
 /// Appends an integer. Most are indexes and counts of a few digits.
-fn push_int(out: &mut Vec<u8>, value: i128) {
+pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
     let Ok(mut rest) = u32::try_from(value) else { return out.extend_from_slice(value.to_string().as_bytes()) };
     let mut digits = [0; 10];
     let mut at = digits.len();
@@ -149,32 +158,14 @@ impl<'b> Object<'b> {
         self.out.push(b':');
     }
 
-    /// The key of a hot path, which needs no escape, with its quotes and its colon: `"text":`.
+    /// Begins a member whose key needs no escape and has its quotes and its colon (`"text":`); its value is to be appended.
     #[inline]
-    pub(crate) fn hot_key(&mut self, key: &'static str) -> &mut Self {
+    pub(crate) fn member(&mut self, key: &'static str) -> &mut Vec<u8> {
         if !std::mem::take(&mut self.first) {
             self.out.push(b',');
         }
         self.out.extend_from_slice(key.as_bytes());
-        self
-    }
-
-    /// A string, as the value of a [`Object::hot_key`].
-    #[inline]
-    pub(crate) fn hot_str(&mut self, value: &str) {
-        push_string(self.out, value);
-    }
-
-    /// JSON, likewise.
-    #[inline]
-    pub(crate) fn hot_raw(&mut self, json: &str) {
-        self.out.extend_from_slice(json.as_bytes());
-    }
-
-    /// An integer, likewise.
-    #[inline]
-    pub(crate) fn hot_int(&mut self, value: i128) {
-        push_int(self.out, value);
+        self.out
     }
 
     /// A string member.
@@ -216,14 +207,6 @@ impl<'b> Object<'b> {
     /// A boolean member.
     pub fn bool(&mut self, key: &str, value: bool) -> &mut Self {
         self.raw(key, if value { "true" } else { "false" })
-    }
-
-    /// A time in milliseconds, given in microseconds, written with at most three decimals.
-    pub fn millis(&mut self, key: &str, micros: u64) -> &mut Self {
-        let (whole, part) = (micros / 1000, micros % 1000);
-        let text =
-            if part == 0 { whole.to_string() } else { format!("{whole}.{part:03}").trim_end_matches('0').to_owned() };
-        self.raw(key, &text)
     }
 
     /// A member that is an object, written by `fill`.
@@ -322,12 +305,12 @@ mod tests {
     fn members_in_order() {
         let mut out = vec![];
         let mut o = Object::open(&mut out);
-        o.str("a", "x").int("n", 5).bool("b", true).millis("t", 1500).millis("u", 2_000).array("l", |a| {
+        o.str("a", "x").int("n", 5).bool("b", true).array("l", |a| {
             a.str("p").raw("1").object(|o| {
                 o.raw("q", "null");
             });
         });
         o.close();
-        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"x","n":5,"b":true,"t":1.5,"u":2,"l":["p",1,{"q":null}]}"#);
+        assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"x","n":5,"b":true,"l":["p",1,{"q":null}]}"#);
     }
 }

@@ -55,14 +55,13 @@ impl BadLines {
         let text = String::from_utf8_lossy(kept);
         let exact = matches!(text, std::borrow::Cow::Borrowed(_));
         let base64 = (!exact).then(|| base64::engine::general_purpose::STANDARD.encode(kept));
+        let message = format!("line {number} of {file} is not an event: {what}");
         put(&Warning {
-            source: options.command,
-            code: "not_an_event",
-            message: &format!("line {number} of {file} is not an event: {what}"),
-            raw: Some(&text),
+            raw: Some((&text).into()),
             raw_bytes: (kept.len() as u64 != length || !exact).then_some(length),
-            raw_base64: base64.as_deref(),
+            raw_base64: base64.as_ref().map(Into::into),
             line: Some(number),
+            ..Warning::new(options.command, "not_an_event", &message)
         });
         Ok(())
     }

@@ -48,7 +48,7 @@ impl<M: Machine> Demux<M> {
         };
         let machine = match machine {
             Some(machine) => machine,
-            None if begins(kind) => {
+            None if kind.begins_stream() => {
                 let machine = (self.make)(event);
                 match name {
                     None => self.unnamed.insert(machine),
@@ -81,19 +81,4 @@ impl<M: Machine> Demux<M> {
             Some(name) => self.named.remove(name),
         }
     }
-}
-
-/// Whether an event of this kind begins a stream when none is open under its name.
-fn begins(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::StreamStart
-            | Kind::Thinking
-            | Kind::ContentDelta
-            | Kind::RefusalDelta
-            | Kind::ToolCallDelta
-            | Kind::ToolCall
-            | Kind::Error
-            | Kind::StreamEnd
-    )
 }

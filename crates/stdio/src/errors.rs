@@ -1,7 +1,8 @@
 //! Reports of `error` events on standard error, where nobody would read them otherwise.
 
 use crate::message;
-use event::Event;
+use event::payload::Error;
+use event::{Event, Text};
 use rustix::fs::FileType;
 
 /// How many errors are reported on standard error.
@@ -47,7 +48,8 @@ impl Errors {
         if self.is_silent || self.seen > REPORTED {
             return;
         }
-        let [source, code, text] = ["source", "code", "message"].map(|key| event.get_str(key).unwrap_or_default());
+        let error = Error::read(event);
+        let [source, code, text] = [error.source, error.code, error.message].map(Text::str);
         let from = if source.is_empty() || source == self.command { String::new() } else { format!("{source}: ") };
         let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
         let more = if self.seen == REPORTED { "; further errors are not reported" } else { "" };

@@ -1,7 +1,7 @@
 //! The driver: blocks of bytes in, a machine for each stream, blocks of bytes out.
 
 use crate::{BadLine, BadLines, Block, Demux, Errors, Failure, Input, Output, Piece, Signals, Status, long, message};
-use event::payload::{self, Error, Warning};
+use event::payload::{self, Warning};
 use event::{Event, Kind, Machine, Payload, Scanner, Sink};
 use std::path::PathBuf;
 
@@ -99,7 +99,7 @@ impl<M: Machine> Stage for Demux<M> {
     }
 
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
-        copy.write(warning, None, 0, None);
+        copy.write(*warning, None, 0, None);
     }
 
     fn finish(&mut self, copy: &mut Copy<'_>) {
@@ -347,7 +347,17 @@ impl<'b> Copy<'b> {
     }
 
     /// Writes an event; gives whether it was too long, and an `error` was written in its place.
-    pub fn write(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32, t: Option<&str>) -> bool {
+    pub fn write<'p>(
+        &mut self,
+        payload: impl Into<Payload<'p>>,
+        stream: Option<&str>,
+        choice: u32,
+        t: Option<&str>,
+    ) -> bool {
+        self.put_event(&payload.into(), stream, choice, t)
+    }
+
+    fn put_event(&mut self, payload: &Payload<'_>, stream: Option<&str>, choice: u32, t: Option<&str>) -> bool {
         self.put_run();
         if self.options.emit != Emit::Events || self.failed.is_some() {
             return false;
@@ -363,8 +373,8 @@ impl<'b> Copy<'b> {
             let text = long::text(payload.kind().name(), length);
             message(self.options.command, &text);
             buffer.truncate(from);
-            let error = Error { source: self.options.command, code: long::CODE, message: &text, ..Error::default() };
-            payload::line(buffer, &error, stream, choice, t);
+            let error = long::failed(self.options, &text);
+            payload::line(buffer, &error.into(), stream, choice, t);
             self.lost = true;
         }
         buffer.push(b'\n');
@@ -425,8 +435,8 @@ impl Sink for Here<'_, '_> {
         self.copy.pass(self.at.0, self.at.1);
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload) {
-        self.lost |= self.copy.write(payload, self.stream, choice, self.t);
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        self.lost |= self.copy.put_event(payload, self.stream, choice, self.t);
     }
 
     fn lost(&self) -> bool {

@@ -5,8 +5,10 @@ use crate::Filter;
 use event::Raw;
 use event::payload::{self, Error};
 
-/// The code of the error.
-pub(crate) const CODE: &str = "line_too_long";
+/// The error that `message` describes.
+pub(crate) fn failed<'a>(options: &Filter, message: &'a str) -> Error<'a> {
+    Error::new(options.command, "line_too_long", message)
+}
 
 /// What the error says of an event that is not written.
 pub(crate) fn text(kind: &str, length: usize) -> String {
@@ -31,8 +33,13 @@ pub(crate) fn error(options: &Filter, start: &[u8], number: u64, file: &str) -> 
         "line {number} of {file} is longer than --max-line, so an event of the stream is lost; raise --max-line"
     );
     let mut line = Vec::new();
-    let error = Error { source: options.command, code: CODE, message: &message, ..Error::default() };
-    payload::line(&mut line, &error, stream.as_ref().map(|(_, value)| value.text()), 0, None);
+    payload::line(
+        &mut line,
+        &failed(options, &message).into(),
+        stream.as_ref().map(|(_, value)| value.text()),
+        0,
+        None,
+    );
     line.push(b'\n');
     String::from_utf8(line).ok()
 }

@@ -2,8 +2,8 @@
 
 use crate::filter::{Copy, Stage, drive};
 use crate::{Failure, Filter, Outcome};
-use event::payload::{self, Message, Warning};
-use event::{Event, Raw, Scanner, View};
+use event::payload::{Message, Warning};
+use event::{Event, Payload, Raw, View};
 
 /// Shows the input to `view` until it ends or a signal comes, and writes out what the view makes of it. A line that is no
 /// event becomes a `warning` event, as in a filter; a bare chat message (`{"role":…}`), as logs may hold, is read as a `message` event. After a
@@ -12,22 +12,17 @@ use event::{Event, Raw, Scanner, View};
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
 pub fn view(options: &Filter, view: &mut dyn View) -> Result<Outcome, Failure> {
-    drive(options, &mut Shown { view, scanner: Scanner::default(), line: Vec::new() })
+    drive(options, &mut Shown { view })
 }
 
 struct Shown<'v> {
     view: &'v mut dyn View,
-    scanner: Scanner,
-    line: Vec<u8>,
 }
 
 impl Shown<'_> {
-    /// Shows the event that `line` holds; gives whether it holds one.
-    fn show(&mut self, copy: &mut Copy<'_>) -> bool {
-        let line = String::from_utf8_lossy(&self.line);
-        let Ok(event) = self.scanner.read(&line) else { return false };
-        copy.text(|out| self.view.push(&event, out));
-        true
+    /// Shows an event that takes the place of a line.
+    fn show(&mut self, payload: &Payload<'_>, copy: &mut Copy<'_>) {
+        copy.text(|out| self.view.push(&Event::of(payload, None, 0, None), out));
     }
 }
 
@@ -44,15 +39,12 @@ impl Stage for Shown<'_> {
         if !message.is_object() || message.get("type").is_some() || !message.get("role").is_some_and(Raw::is_str) {
             return false;
         }
-        self.line.clear();
-        payload::line(&mut self.line, &Message { message: message.text() }, None, 0, None);
-        self.show(copy)
+        self.show(&Message { message: message.into() }.into(), copy);
+        true
     }
 
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
-        self.line.clear();
-        payload::line(&mut self.line, warning, None, 0, None);
-        self.show(copy);
+        self.show(&(*warning).into(), copy);
     }
 
     fn interrupt(&mut self, copy: &mut Copy<'_>) -> bool {

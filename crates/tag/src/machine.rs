@@ -4,8 +4,8 @@ use crate::look::{Look, UnknownDialect};
 use crate::mark::floor;
 use crate::outlet::{Outlet, Piece};
 use crate::parser::Parser;
-use event::payload::{ContentDelta, FinishReason, Retract, Thinking, ToolCallDelta, Warning};
-use event::{Choices, Event, Field, Kind, Machine, Sink};
+use event::payload::{ContentDelta, Retract, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning};
+use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -54,8 +54,8 @@ impl Streams {
     pub fn begin(&self, first: &Event<'_>) -> Tag {
         let options = &self.options;
         let started = first.kind() == Kind::StreamStart;
-        let get = |key: &str| if started { first.get_str(key) } else { None };
-        let active = options.always || matches!(get("tools_mode").as_deref(), None | Some("tag"));
+        let start = if started { StreamStart::read(first) } else { StreamStart::default() };
+        let active = options.always || matches!(start.tools_mode.map(Text::str).as_deref(), None | Some("tag"));
         let mut tag = Tag {
             setting: None,
             choices: Choices::default(),
@@ -68,15 +68,15 @@ impl Streams {
             return tag;
         }
         let look = options.look.clone().unwrap_or_else(|| {
-            let names = get("dialect").unwrap_or(Cow::Borrowed("auto"));
+            let names = start.dialect.map_or(Cow::Borrowed("auto"), Text::str);
             self.look(&names).unwrap_or_else(|unknown| {
                 tag.unknown = Some(unknown);
                 self.look("auto").unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
             })
         });
-        let tools = options.tools.clone().or_else(|| self.tools(first.get("tools").filter(|_| started)?.text()));
+        let tools = options.tools.clone().or_else(|| self.tools(&start.tools.map(Json::text)?));
         // Of a stream without a beginning nothing is known that would be worth holding its text for.
-        let prefill = options.prefill.clone().or_else(|| get("prefill").map(Cow::into_owned));
+        let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
         tag.setting = Some(Setting { look, tools, prefill });
         tag
@@ -143,12 +143,12 @@ struct Choice {
 
 impl Tag {
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
-        let Some(raw) = event.field(Field::Text).filter(|text| text.is_str()) else { return sink.pass() };
+        let text = ContentDelta::read(event).text;
         // A text with escapes is put into one buffer, reused.
-        let plain = raw.plain();
+        let plain = text.plain();
         if plain.is_none() {
             self.text.clear();
-            raw.append_str(&mut self.text);
+            text.append_to(&mut self.text);
         }
         let (text, number) = (plain.unwrap_or(&self.text), event.choice());
         let Some(at) = place(&self.setting, &mut self.choices, number) else { return sink.pass() };
@@ -182,7 +182,7 @@ impl Tag {
         choice.parser.finish(true, &mut out);
         out.flush();
         for index in choice.written.drain(..) {
-            sink.write(number, &Retract { index: Some(index), tool_id: None, reason: "native_call" });
+            sink.emit(number, Retract { index: Some(index), tool_id: None, reason: "native_call".into() });
         }
     }
 
@@ -217,10 +217,7 @@ impl Machine for Tag {
                 out.pass();
                 if let Some(unknown) = self.unknown.take() {
                     let message = format!("{unknown}; all dialects are tried");
-                    out.write(
-                        0,
-                        &Warning { source: SOURCE, code: "unknown_dialect", message: &message, ..Warning::default() },
-                    );
+                    out.emit(0, Warning::new(SOURCE, "unknown_dialect", &message));
                 }
                 return;
             }
@@ -252,11 +249,13 @@ impl Machine for Tag {
                     events.flush();
                 }
             }
-            Kind::Warning if event.get_str("source").as_deref() == Some(SOURCE) => {
-                let [code, raw] = event::payload::strings(event, ["code", "raw"]);
-                self.warned.insert(told(&code.unwrap_or_default(), &raw.unwrap_or_default()));
+            Kind::Warning => {
+                let warning = Warning::read(event);
+                if warning.source == SOURCE {
+                    self.warned.insert(told(&warning.code.str(), &warning.raw.unwrap_or_default().str()));
+                }
             }
-            Kind::StreamEnd => self.end(!FinishReason::read(event).is_whole(), out),
+            Kind::StreamEnd => self.end(!StreamEnd::read(event).finish_reason.is_whole(), out),
             _ => {}
         }
         out.pass();
@@ -300,11 +299,11 @@ impl<'e> Events<'e> {
         if self.text.is_empty() {
             return;
         }
-        let text = Cow::Borrowed(self.text.as_str());
+        let text = Text::from(&self.text);
         if self.reasoning {
-            self.sink.write(self.choice, &Thinking { text, provider: None });
+            self.sink.emit(self.choice, Thinking { text, provider: None });
         } else {
-            self.sink.write(self.choice, &ContentDelta { text });
+            self.sink.emit(self.choice, ContentDelta { text });
         }
         self.text.clear();
         self.mixed = true;
@@ -334,13 +333,13 @@ impl Outlet for Events<'_> {
         if piece.name.is_some() {
             self.written.push(piece.index);
         }
-        self.sink.write(
+        self.sink.emit(
             self.choice,
-            &ToolCallDelta {
+            ToolCallDelta {
                 index: Some(piece.index),
-                tool_id: piece.id.map(Cow::Borrowed),
-                tool_name: piece.name.map(Cow::Borrowed),
-                arguments: piece.arguments.map(Cow::Borrowed),
+                tool_id: piece.id.map(Into::into),
+                tool_name: piece.name.map(Into::into),
+                arguments: piece.arguments.map(Into::into),
                 done: piece.done,
                 provider: None,
             },
@@ -353,7 +352,7 @@ impl Outlet for Events<'_> {
         // A call that was taken back for another reason already is not there any more. Most are the last one.
         if let Some(at) = self.written.iter().rposition(|written| *written == index) {
             self.written.remove(at);
-            self.sink.write(self.choice, &Retract { index: Some(index), tool_id: None, reason });
+            self.sink.emit(self.choice, Retract { index: Some(index), tool_id: None, reason: reason.into() });
         }
     }
 
@@ -365,8 +364,8 @@ impl Outlet for Events<'_> {
             return;
         }
         let raw_bytes = (shown.len() < raw.len()).then_some(raw.len() as u64);
-        let raw = Some(shown).filter(|shown| !shown.is_empty());
-        self.sink.write(self.choice, &Warning { source: SOURCE, code, message, raw, raw_bytes, ..Warning::default() });
+        let raw = Some(shown).filter(|shown| !shown.is_empty()).map(Into::into);
+        self.sink.emit(self.choice, Warning { raw, raw_bytes, ..Warning::new(SOURCE, code, message) });
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::argument::{Arguments, Refusal};
 use crate::canonical::Hash;
-use event::{Event, Raw};
+use event::payload::ToolCall;
+use event::{Event, Raw, Text};
 
 /// What names a call in a log or a run: its stream, as JSON, and its id.
 pub(crate) type Key = (Option<Box<str>>, Box<str>);
@@ -29,23 +30,23 @@ pub struct Call {
 impl Call {
     /// Reads a `tool_call` event.
     pub fn of_event(event: &Event<'_>) -> Call {
-        let index = event.get("index").and_then(Raw::i64);
-        let arguments = match (event.get("error"), event.get("arguments")) {
+        let call = ToolCall::read(event);
+        let arguments = match (call.error, call.arguments) {
             (Some(error), _) => {
-                let [code, message] = ["code", "message"].map(|key| error.get_str(key).unwrap_or_default());
+                let [code, message] = [error.code, error.message].map(Text::str);
                 let between = if message.is_empty() || code.is_empty() { "" } else { ": " };
                 Err(Refusal::Earlier(format!("{code}{between}{message}")))
             }
-            (None, Some(arguments)) => Arguments::read(arguments.text()),
+            (None, Some(arguments)) => Arguments::read(&arguments.text()),
             (None, None) => Err(Refusal::NotAnObject("null")),
         };
         Call {
             stream: event.stream().map(|s| s.text().into()),
             choice: event.choice(),
             t: event.t().map(|t| t.text().into()),
-            index,
-            id: id(event.get_str("tool_id").as_deref(), index.unwrap_or(0)),
-            name: event.get_str("tool_name").unwrap_or_default().into(),
+            index: call.index,
+            id: id(Some(&call.tool_id.str()), call.index.unwrap_or(0)),
+            name: call.tool_name.str().into(),
             arguments,
         }
     }

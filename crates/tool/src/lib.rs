@@ -31,7 +31,7 @@ pub use event::Glob;
 pub use exec::{Exec, Limits};
 pub use judge::{Judge, Ready, Rules};
 pub use plan::{Order, Plan, Settings, Step};
-pub use result::{Answer, Status, ToolProgress, ToolResult, ToolUse, message, text};
+pub use result::{Answer, Status, message, one_line, text};
 pub use resume::{Log, Past};
 pub use tally::Tally;
 pub use tools::{FileError, Tool, Tools};

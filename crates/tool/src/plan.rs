@@ -14,8 +14,8 @@ use crate::resume::Log;
 use crate::retract::{cancelled, taken_back};
 use crate::tally::{Tally, may_hold_event};
 use crate::turn::{Item, State, Turn};
-use event::payload::FinishReason;
-use event::{Event, Kind, Raw};
+use event::payload::{Message, Retract, StreamEnd, Warning};
+use event::{Event, Kind, Text};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -163,19 +163,19 @@ impl Plan {
                 self.turn(turn).deltas = true;
             }
             Kind::Warning => {
-                let lost = event.get_str("code").as_deref() == Some("not_an_event");
-                self.lost |= lost && may_hold_event(&event.get_str("raw").unwrap_or_default());
+                let warning = Warning::read(event);
+                let lost = warning.code == "not_an_event";
+                self.lost |= lost && may_hold_event(&warning.raw.unwrap_or_default().str());
             }
             Kind::ToolCall if mine => self.tool_call(Call::of_event(event)),
             Kind::Retract if mine => {
-                let (id, index) = (event.get_str("tool_id"), event.get("index").and_then(Raw::i64));
-                self.retract(&stream(), id.as_deref(), index);
+                let Retract { index, tool_id, .. } = Retract::read(event);
+                self.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
             }
             Kind::Message if mine => {
-                if let Some(message) =
-                    event.get("message").filter(|m| m.get_str("role").as_deref() == Some("assistant"))
-                {
-                    self.commit(&stream(), Call::of_message(Some(event), message));
+                let message = Message::read(event);
+                if message.is_of("assistant") {
+                    self.commit(&stream(), message.message.with(|message| Call::of_message(Some(event), message)));
                 }
             }
             Kind::Error => {
@@ -185,7 +185,7 @@ impl Plan {
             }
             Kind::StreamEnd => {
                 let stream = stream();
-                if FinishReason::read(event).is_failure() {
+                if StreamEnd::read(event).finish_reason.is_failure() {
                     self.tally.failed += 1;
                 } else if let Some(turn) = self.open.get(&stream).map(|key| &self.turns[key]) {
                     self.tally.unconfirmed += turn.order.len() as u64;

@@ -1,6 +1,7 @@
 //! What came of a call: the text for the model, the line for people, and the events.
 
-use event::{Event, Kind, Object, Payload};
+use event::payload::{Millis, ToolResult};
+use event::{Event, Object};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -98,20 +99,47 @@ impl Answer {
 
     /// Reads a `tool_result` of a log. `None` for one that is no answer: `pending`, or without a known status.
     pub fn read(event: &Event<'_>) -> Option<Self> {
-        let status = Status::of(&event.get_str("status")?).filter(|status| *status != Status::Pending)?;
-        let flag = |key| event.get(key).and_then(event::Raw::bool).unwrap_or(false);
-        let number = |key| event.get(key).and_then(event::Raw::i64);
+        let result = ToolResult::read(event);
+        let status = Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
         Some(Answer {
-            output_bytes: number("output_bytes").and_then(|n| u64::try_from(n).ok()).unwrap_or(0),
-            truncated: flag("truncated"),
-            replaced: flag("replaced"),
-            cached: flag("cached"),
+            output_bytes: result.output_bytes,
+            truncated: result.truncated,
+            replaced: result.replaced,
+            cached: result.cached,
             resumed: true,
-            exit_code: number("exit_code").and_then(|n| i32::try_from(n).ok()),
+            exit_code: result.exit_code.and_then(|n| i32::try_from(n).ok()),
             duration: None,
-            return_directly: flag("return_directly"),
-            ..Answer::new(status, event.get_str("output").unwrap_or_default())
+            return_directly: result.return_directly,
+            ..Answer::new(status, result.output.str())
         })
+    }
+
+    /// The event that reports it. `summary` is [`one_line`] of the output; `timestamp`, in milliseconds since 1970, is `None` under
+    /// `--no-time`, which leaves out the duration too.
+    pub fn event<'a>(
+        &'a self,
+        tool_id: &'a str,
+        tool_name: &'a str,
+        summary: &'a str,
+        timestamp: Option<u64>,
+    ) -> ToolResult<'a> {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        ToolResult {
+            tool_id: tool_id.into(),
+            tool_name: tool_name.into(),
+            status: self.status.name().into(),
+            output: (&self.output).into(),
+            output_summary: summary.into(),
+            output_bytes: self.output_bytes,
+            truncated: self.truncated,
+            cached: self.cached,
+            replaced: self.replaced,
+            resumed: self.resumed,
+            exit_code: self.exit_code.map(Into::into),
+            duration_ms: timestamp.and(self.duration).map(|time| Millis { micros: micros(time) }),
+            timestamp,
+            return_directly: self.return_directly,
+        }
     }
 
     /// Whether it ends the turn.
@@ -140,91 +168,6 @@ pub fn one_line(text: &str) -> String {
         return first.chars().map(plain).collect::<String>() + &more;
     }
     first.chars().take(room - 1).map(plain).chain(['…']).collect::<String>() + &more
-}
-
-/// `tool_use`: a call is about to run.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are those of the event")]
-pub struct ToolUse<'a> {
-    pub tool_name: &'a str,
-    pub tool_id: &'a str,
-    pub input_summary: &'a str,
-    /// Milliseconds since 1970; `None` under `--no-time`.
-    pub timestamp: Option<u64>,
-}
-
-impl Payload for ToolUse<'_> {
-    fn kind(&self) -> Kind {
-        Kind::ToolUse
-    }
-
-    fn fields(&self, o: &mut Object<'_>) {
-        o.str("tool_name", self.tool_name).str("tool_id", self.tool_id).str("status", "running");
-        o.str("input_summary", self.input_summary);
-        if let Some(now) = self.timestamp {
-            o.int("timestamp", now);
-        }
-    }
-}
-
-/// `tool_progress`: a piece of output as it appears.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are those of the event")]
-pub struct ToolProgress<'a> {
-    pub tool_id: &'a str,
-    pub tool_name: &'a str,
-    pub text: &'a str,
-}
-
-impl Payload for ToolProgress<'_> {
-    fn kind(&self) -> Kind {
-        Kind::ToolProgress
-    }
-
-    fn fields(&self, o: &mut Object<'_>) {
-        o.str("tool_id", self.tool_id).str("tool_name", self.tool_name).str("text", self.text);
-    }
-}
-
-/// `tool_result`: what came of a call.
-#[derive(Clone, Debug)]
-#[expect(missing_docs, reason = "the fields are those of the event")]
-pub struct ToolResult<'a> {
-    pub tool_id: &'a str,
-    pub tool_name: &'a str,
-    pub answer: &'a Answer,
-    /// Milliseconds since 1970; `None` under `--no-time`, which leaves out the duration too.
-    pub timestamp: Option<u64>,
-}
-
-impl Payload for ToolResult<'_> {
-    fn kind(&self) -> Kind {
-        Kind::ToolResult
-    }
-
-    fn fields(&self, o: &mut Object<'_>) {
-        let a = self.answer;
-        o.str("tool_id", self.tool_id).str("tool_name", self.tool_name).str("status", a.status.name());
-        o.str("output", &a.output).str("output_summary", &one_line(&a.output)).int("output_bytes", a.output_bytes);
-        o.bool("truncated", a.truncated).bool("cached", a.cached);
-        for (key, set) in [("replaced", a.replaced), ("resumed", a.resumed)] {
-            if set {
-                o.bool(key, true);
-            }
-        }
-        if let Some(code) = a.exit_code {
-            o.int("exit_code", code);
-        }
-        if let Some(now) = self.timestamp {
-            if let Some(duration) = a.duration {
-                o.millis("duration_ms", u64::try_from(duration.as_micros()).unwrap_or(u64::MAX));
-            }
-            o.int("timestamp", now);
-        }
-        if a.return_directly {
-            o.bool("return_directly", true);
-        }
-    }
 }
 
 /// The chat message that answers a call, as JSON on one line.
@@ -262,13 +205,7 @@ mod tests {
         let mut answer = Answer::new(Status::Error, "one\n{\"type\":\"tool_result\"}");
         (answer.output_bytes, answer.exit_code, answer.truncated, answer.return_directly) = (7, Some(3), true, true);
         let mut line = Vec::new();
-        event::payload::line(
-            &mut line,
-            &ToolResult { tool_id: "i", tool_name: "n", answer: &answer, timestamp: None },
-            None,
-            0,
-            None,
-        );
+        event::payload::line(&mut line, &answer.event("i", "n", "one", None).into(), None, 0, None);
         let line = String::from_utf8(line).unwrap();
         let mut scanner = Scanner::default();
         let read = Answer::read(&scanner.read(&line).unwrap()).unwrap();

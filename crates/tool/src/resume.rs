@@ -7,6 +7,7 @@ use crate::argument::Refusal;
 use crate::call::{Call, Key};
 use crate::canonical::Hash;
 use crate::result::{Answer, Status};
+use event::payload::{Message, ToolResult, ToolUse};
 use event::{Event, Kind, Raw, Scanner};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -91,9 +92,13 @@ impl Log {
                 };
             }
             Kind::ToolUse | Kind::ToolResult => {
-                let Some(id) = event.get_str("tool_id") else { return };
-                let past = self.entry((event.stream().map(|s| s.text().into()), id.as_ref().into()));
-                if event.kind() == Kind::ToolUse {
+                let is_start = event.kind() == Kind::ToolUse;
+                let id = if is_start { ToolUse::read(event).tool_id } else { ToolResult::read(event).tool_id };
+                if id.is_empty() {
+                    return;
+                }
+                let past = self.entry((event.stream().map(|s| s.text().into()), id.str().into()));
+                if is_start {
                     // A start after a result is another call, also before its message; an answer that is not yet sent is not.
                     if past.last().is_none_or(Past::is_over) {
                         past.push(Past::default());
@@ -108,9 +113,11 @@ impl Log {
                 }
             }
             Kind::Message => {
-                if let Some(message) = event.get("message") {
-                    self.message(Some(event), message);
-                }
+                Message::read(event).message.with(|message| {
+                    if message.is_object() {
+                        self.message(Some(event), message);
+                    }
+                });
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use event::payload::{
     ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
     Thinking, ToolCallDelta, Warning,
 };
-use event::{Kind, Payload, Raw, Sink, Surrogates};
+use event::{Json, Kind, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -92,7 +92,7 @@ impl Turn {
     /// A piece of the answer's text.
     pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
         if !text.is_empty() {
-            self.write(choice, &ContentDelta { text: Cow::Borrowed(text) }, out);
+            self.write(choice, ContentDelta { text: text.into() }, out);
         }
     }
 
@@ -101,7 +101,7 @@ impl Turn {
         let mut text = std::mem::take(&mut self.scratch);
         self.choices.entry(choice).or_default().refusal.push(piece, &mut text);
         if !text.is_empty() {
-            self.write(choice, &RefusalDelta { text: Cow::Borrowed(&text) }, out);
+            self.write(choice, RefusalDelta { text: (&text).into() }, out);
         }
         text.clear();
         self.scratch = text;
@@ -119,7 +119,7 @@ impl Turn {
     /// A piece of reasoning. `provider` is JSON on one line, an object with the API's name as its key; it closes the block.
     pub(crate) fn thinking_plain(&mut self, choice: u32, text: &str, provider: Option<&str>, out: &mut dyn Sink) {
         if !text.is_empty() || provider.is_some() {
-            self.write(choice, &Thinking { text: Cow::Borrowed(text), provider }, out);
+            self.write(choice, Thinking { text: text.into(), provider: provider.map(Json::of) }, out);
         }
     }
 
@@ -133,7 +133,7 @@ impl Turn {
         arguments: Option<Raw<'_>>,
         out: &mut dyn Sink,
     ) {
-        let mut delta = delta.clone();
+        let mut delta = *delta;
         delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
         delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
         let mut text = std::mem::take(&mut self.scratch);
@@ -152,13 +152,13 @@ impl Turn {
             _ => {}
         }
         if !text.is_empty() {
-            delta.arguments = Some(Cow::Borrowed(&text));
+            delta.arguments = Some((&text).into());
         }
         delta.arguments = delta.arguments.filter(|a| !a.is_empty());
         let something = delta.tool_id.is_some() || delta.tool_name.is_some() || delta.arguments.is_some();
         state.calls |= something;
         if something || delta.done || delta.provider.is_some() {
-            self.write(choice, &delta, out);
+            self.write(choice, delta, out);
         }
         text.clear();
         self.scratch = text;
@@ -173,25 +173,26 @@ impl Turn {
         reason: &str,
         out: &mut dyn Sink,
     ) {
-        self.write(choice, &Retract { index, tool_id, reason }, out);
+        self.write(choice, Retract { index, tool_id: tool_id.map(Into::into), reason: reason.into() }, out);
     }
 
     /// Something the provider ran itself; `data` is the provider's own object.
     pub(crate) fn server_item(&mut self, choice: u32, kind: &str, data: Raw<'_>, out: &mut dyn Sink) {
         let mut json = Vec::with_capacity(data.text().len());
         event::minify(&mut json, data.text());
-        self.write(choice, &ServerItem { kind, data: &String::from_utf8_lossy(&json) }, out);
+        let json = String::from_utf8_lossy(&json);
+        self.write(choice, ServerItem { kind: kind.into(), data: Json::of(&json) }, out);
     }
 
     /// Something odd that does not stop the stream; `raw` is the text that was wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
         let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
-        let warning = Warning { source: SOURCE, code, message: &message, ..Warning::default() };
+        let warning = Warning::new(SOURCE, code, &message);
         let warning = match &raw {
             Some(raw) => warning.about(raw),
             None => warning,
         };
-        self.write(choice, &warning, out);
+        self.write(choice, warning, out);
     }
 
     /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
@@ -202,15 +203,12 @@ impl Turn {
         if self.error.as_ref() == Some(&said) {
             return;
         }
-        let provider = failure.provider.as_deref();
         self.write(
             0,
-            &Error {
-                source: SOURCE,
-                code: &failure.code,
-                message: &failure.message,
+            Error {
                 retryable: failure.retryable,
-                provider,
+                provider: failure.provider.as_deref().map(Json::of),
+                ..Error::new(SOURCE, &failure.code, &failure.message)
             },
             out,
         );
@@ -281,12 +279,12 @@ impl Turn {
 
     /// Nothing more comes: half a surrogate pair at the end of a text is written as U+FFFD.
     pub(crate) fn flush(&mut self, out: &mut dyn Sink) {
-        let text = || Cow::Borrowed("\u{fffd}");
+        let text = "\u{fffd}".into();
         for (choice, kind) in self.halves() {
             match kind {
-                Kind::Thinking => self.write(choice, &Thinking { text: text(), provider: None }, out),
-                Kind::RefusalDelta => self.write(choice, &RefusalDelta { text: text() }, out),
-                _ => self.write(choice, &ContentDelta { text: text() }, out),
+                Kind::Thinking => self.write(choice, Thinking { text, provider: None }, out),
+                Kind::RefusalDelta => self.write(choice, RefusalDelta { text }, out),
+                _ => self.write(choice, ContentDelta { text }, out),
             }
         }
     }
@@ -310,17 +308,17 @@ impl Turn {
             let s = &mut self.stats;
             s.total_tokens = s.prompt_tokens.zip(s.completion_tokens).map(|(p, c)| p + c);
         }
-        let stats = self.stats.clone();
+        let stats = self.stats;
         let known = [
             stats.prompt_tokens,
             stats.completion_tokens,
             stats.total_tokens,
-            stats.duration,
+            stats.duration_ms.map(|time| time.micros),
             stats.retries,
             stats.fallbacks,
         ];
         if known.iter().any(Option::is_some) {
-            self.write(0, &stats, out);
+            self.write(0, stats, out);
         }
         let first = self.choices.values_mut().next().map(std::mem::take).unwrap_or_default();
         let (reason, word) = first.finish.unzip();
@@ -331,8 +329,9 @@ impl Turn {
         };
         let finish_reason =
             if self.error.is_some() && reason != FinishReason::Cut { FinishReason::Error } else { reason };
-        let provider_finish_reason = word.map(|word| Cow::Owned(self.redacted(&word).into_owned()));
-        self.write(0, &StreamEnd { finish_reason, provider_finish_reason }, out);
+        let word = word.map(|word| self.redacted(&word).into_owned());
+        let provider_finish_reason = word.as_ref().map(Into::into);
+        self.write(0, StreamEnd { finish_reason, provider_finish_reason }, out);
         self.ended = true;
     }
 
@@ -356,28 +355,34 @@ impl Turn {
         halves
     }
 
-    fn write(&mut self, choice: u32, payload: &dyn Payload, out: &mut dyn Sink) {
+    fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>, out: &mut dyn Sink) {
         if !std::mem::replace(&mut self.started, true) {
-            for name in [&mut self.id, &mut self.model].into_iter().flatten() {
-                if let Cow::Owned(clean) = self.options.redactor.text(name) {
-                    *name = clean;
-                }
-            }
-            let o = &self.options;
-            let start = StreamStart {
-                api: Some(self.api.name()),
-                model: self.model.as_deref().or(o.model.as_deref()),
-                id: self.id.as_deref().or(o.id.as_deref()),
-                tools_mode: o.tools_mode.as_deref(),
-                dialect: o.dialect.as_deref(),
-                tools: o.tools.as_deref(),
-                prefill: o.prefill.as_deref(),
-                attempt: o.attempt,
-                fallback: o.fallback.then_some("sync"),
-            };
-            out.write(0, &start);
+            self.start(out);
         }
-        out.write(choice, payload);
+        out.emit(choice, payload);
+    }
+
+    /// Writes the `stream_start`.
+    fn start(&mut self, out: &mut dyn Sink) {
+        for name in [&mut self.id, &mut self.model].into_iter().flatten() {
+            if let Cow::Owned(clean) = self.options.redactor.text(name) {
+                *name = clean;
+            }
+        }
+        let o = &self.options;
+        let start = StreamStart {
+            api: Some(self.api.name().into()),
+            model: self.model.as_ref().or(o.model.as_ref()).map(Into::into),
+            id: self.id.as_ref().or(o.id.as_ref()).map(Into::into),
+            tools_mode: o.tools_mode.as_ref().map(Into::into),
+            dialect: o.dialect.as_ref().map(Into::into),
+            tools: o.tools.as_deref().map(Json::of),
+            prefill: o.prefill.as_ref().map(Into::into),
+            attempt: o.attempt,
+            fallback: o.fallback.then(|| "sync".into()),
+            ..StreamStart::default()
+        };
+        out.emit(0, start);
     }
 }
 

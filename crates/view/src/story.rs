@@ -9,7 +9,11 @@ pub(crate) mod who;
 use crate::value::{content, plain};
 use call::{CallCard, CallState};
 use calls::Calls;
-use event::{Event, Kind, Raw, View};
+use event::payload::{
+    ContentDelta, Decision, Error, FinishReason, Message, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
+    Thinking, Warning,
+};
+use event::{Event, Kind, Raw, Text, View};
 use page::{Page, Tone, Voice};
 use who::Who;
 
@@ -25,8 +29,8 @@ pub(crate) struct Story<P> {
     /// What a checker found, until the text that it would interrupt is over.
     decision: Option<(Who, String)>,
     /// Tokens of all turns, by the provider's count.
-    read: i64,
-    written: i64,
+    read: u64,
+    written: u64,
 }
 
 impl<P: Page> Story<P> {
@@ -77,8 +81,7 @@ impl<P: Page> Story<P> {
         }
     }
 
-    fn message(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Some(message) = event.get("message") else { return };
+    fn message(&mut self, event: &Event<'_>, message: Raw<'_>, out: &mut Vec<u8>) {
         let text = content(message);
         match message.get_str("role").as_deref() {
             Some("user") => {
@@ -110,7 +113,7 @@ impl<P: Page> Story<P> {
         let call = &self.calls.list[n];
         if event.kind() == Kind::Retract && matches!(call.state, CallState::Over(_)) {
             // It had run before it was taken back: its card stands, and this is news.
-            let reason = event.get_str("reason").unwrap_or_default();
+            let reason = Retract::read(event).reason.str();
             let text = format!("{} was taken back ({reason})", call.name);
             self.note(event, out, Tone::Warning, &text);
         } else if P::LIVE || !call.is_over() || !self.is_turn(event) {
@@ -168,7 +171,6 @@ impl<P: Page> Story<P> {
     }
 
     fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let text = |key: &str| event.get_str(key).unwrap_or_default();
         if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking) {
             self.tell_decision(out);
         }
@@ -178,52 +180,61 @@ impl<P: Page> Story<P> {
         match event.kind() {
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.begin_turn(event);
-                let voice = match event.kind() {
-                    Kind::Thinking => Voice::Thinking,
-                    Kind::RefusalDelta => Voice::Refusal,
-                    _ => Voice::Answer,
+                let (voice, text) = match event.kind() {
+                    Kind::Thinking => (Voice::Thinking, Thinking::read(event).text),
+                    Kind::RefusalDelta => (Voice::Refusal, RefusalDelta::read(event).text),
+                    _ => (Voice::Answer, ContentDelta::read(event).text),
                 };
-                self.speak(event, out, voice, &text("text"));
+                self.speak(event, out, voice, &text.str());
             }
             Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
                 self.begin_turn(event);
                 self.call(event, out);
             }
             Kind::ToolUse | Kind::ToolProgress | Kind::ToolResult | Kind::Retract => self.call(event, out),
-            Kind::Message => self.message(event, out),
+            Kind::Message => Message::read(event).message.with(|message| self.message(event, message, out)),
             Kind::StreamStart => self.stream_start(event, out),
             Kind::StreamEnd => {
-                if text("finish_reason") == "cancelled" {
+                let reason = StreamEnd::read(event).finish_reason;
+                if reason == FinishReason::Cancelled {
                     self.calls.cancel(event);
                 }
                 self.end_turn(event, out, true);
-                let why = match text("finish_reason").as_ref() {
-                    "length" => "the answer was cut at the token limit",
-                    "content_filter" => "the provider's content filter stopped the answer",
-                    "cancelled" => "cancelled",
-                    "cut" => "the connection ended before the answer did",
+                let why = match reason {
+                    FinishReason::Length => "the answer was cut at the token limit",
+                    FinishReason::ContentFilter => "the provider's content filter stopped the answer",
+                    FinishReason::Cancelled => "cancelled",
+                    FinishReason::Cut => "the connection ended before the answer did",
                     _ => return,
                 };
                 self.note(event, out, Tone::Warning, why);
             }
             Kind::Warning | Kind::Error => {
-                let tone = if event.kind() == Kind::Error { Tone::Error } else { Tone::Warning };
-                let note = format!("{}: {} ({})", text("source"), text("message"), text("code"));
+                let (tone, texts) = if event.kind() == Kind::Error {
+                    let Error { source, message, code, .. } = Error::read(event);
+                    (Tone::Error, [source, message, code])
+                } else {
+                    let Warning { source, message, code, .. } = Warning::read(event);
+                    (Tone::Warning, [source, message, code])
+                };
+                let [source, message, code] = texts.map(Text::str);
+                let note = format!("{source}: {message} ({code})");
                 self.note(event, out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
             }
             Kind::Decision => {
-                let answer = event.get("tool_call").and_then(Raw::bool) == Some(true);
-                let answer = if answer { "a tool call" } else { "no tool call" };
-                let text = format!("{answer} ({}: {})", text("checker"), text("reason"));
+                let decision = Decision::read(event);
+                let answer = if decision.tool_call { "a tool call" } else { "no tool call" };
+                let text = format!("{answer} ({}: {})", decision.checker.str(), decision.reason.str());
                 self.decision = Some((Who::of(event), text));
             }
             Kind::ServerItem => {
-                self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", text("kind")));
+                let kind = ServerItem::read(event).kind.str();
+                self.note(event, out, Tone::Quiet, &format!("{kind} (run by the provider)"));
             }
             Kind::SessionStats => {
-                let tokens = |key: &str| event.get(key).and_then(Raw::i64).unwrap_or(0);
-                self.read = self.read.saturating_add(tokens("prompt_tokens"));
-                self.written = self.written.saturating_add(tokens("completion_tokens"));
+                let stats = SessionStats::read(event);
+                self.read = self.read.saturating_add(stats.prompt_tokens.unwrap_or(0));
+                self.written = self.written.saturating_add(stats.completion_tokens.unwrap_or(0));
             }
             Kind::Other => {}
         }

@@ -114,7 +114,7 @@ impl Attempts<'_, '_> {
     }
 
     fn warn(&mut self, code: &str, message: &str) {
-        self.out.event(&Warning { source: "llm-stream", code, message, ..Warning::default() });
+        self.out.event(Warning::new("llm-stream", code, message));
     }
 
     /// Reports a long wait before it begins: in the stream, and to a person who sits before it.

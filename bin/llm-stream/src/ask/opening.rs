@@ -83,7 +83,7 @@ impl<'s> Opening<'s> {
     pub fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
         let mut warn = |warning: &Warning| {
             if warns {
-                out.event(warning);
+                out.event(*warning);
             }
         };
         let content = input::read(&self.settings.filter, watch.signals(), &mut warn)?;

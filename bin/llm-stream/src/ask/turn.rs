@@ -5,6 +5,7 @@ use super::opening::Opening;
 use super::settings::AskSettings;
 use crate::stream::{Watch, runtime};
 use anyhow::Result;
+use event::Json;
 use event::payload::{Error, Message};
 use stdio::Status;
 
@@ -35,12 +36,12 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
             key?;
         }
         if let Some(question) = question {
-            out.event(&Message { message: &question });
+            out.event(Message { message: Json::of(&question) });
         }
         if opening.is_enough() {
             let steps = opening.turn.steps();
             let message = format!("the model has answered {steps} times since the last user's message (--max-steps)");
-            out.event(&Error { source: "llm-stream", code: "max_steps", message: &message, ..Error::default() });
+            out.event(Error::new("llm-stream", "max_steps", &message));
             out.flush()?;
             return Ok(Status::Error);
         }

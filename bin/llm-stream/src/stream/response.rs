@@ -4,6 +4,7 @@ use super::lost;
 use super::watch::Watch;
 use crate::output::{Clock, Out};
 use client::{Body, Error, What};
+use event::payload::Millis;
 use std::time::Duration;
 use stdio::Failure;
 use tokio::time::Instant;
@@ -67,9 +68,9 @@ pub async fn write_events(
         clock.set(at, had_started, out);
         if !out.no_time() {
             let stats = stream.stats();
-            stats.duration = at.map(micros).or(stats.duration);
+            stats.duration_ms = at.map(millis).or(stats.duration_ms);
             if !had_started {
-                stream.stats().first_event = at.map(micros);
+                stream.stats().first_event_ms = at.map(millis);
             }
         }
         if let Some(signal) = signal.filter(|_| !had_started) {
@@ -99,8 +100,8 @@ pub async fn write_events(
     }
 }
 
-fn micros(time: Duration) -> u64 {
-    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+fn millis(time: Duration) -> Millis {
+    Millis { micros: u64::try_from(time.as_micros()).unwrap_or(u64::MAX) }
 }
 
 /// A clock for what otherwise happens during a wait: flushing, and looking for the reader. Bytes may arrive without a pause.

@@ -52,10 +52,15 @@ impl Journal {
     ///
     /// # Errors
     /// When the disk is full or broken: nothing may run then.
-    pub fn record(&mut self, payload: &dyn Payload, stream: Option<&str>, choice: u32) -> anyhow::Result<()> {
+    pub fn record<'p>(
+        &mut self,
+        payload: impl Into<Payload<'p>>,
+        stream: Option<&str>,
+        choice: u32,
+    ) -> anyhow::Result<()> {
         let mut line = Vec::new();
         if !self.is_stdout {
-            payload::line(&mut line, payload, stream, choice, None);
+            payload::line(&mut line, &payload.into(), stream, choice, None);
             line.push(b'\n');
         }
         self.file

@@ -2,15 +2,15 @@
 
 use crate::command::{Handle, Report, Runner, program};
 use crate::store::{Cache, Journal};
-use event::payload::{self, Message, SessionStats, Warning};
-use event::{Event, Scanner};
+use event::payload::{Message, Millis, SessionStats, ToolProgress, ToolUse, Warning};
+use event::{Event, Json};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use stdio::{Copy, Stage};
 use tokio::sync::mpsc;
-use tool::{Answer, Call, Hash, Plan, Ready, Step, ToolProgress, ToolResult, ToolUse};
+use tool::{Answer, Call, Hash, Plan, Ready, Step, one_line};
 
 /// The calls of a run.
 pub struct Calls {
@@ -35,8 +35,6 @@ pub struct Calls {
     start: Instant,
     /// Whether what runs is ended without a grace.
     at_once: Rc<Cell<bool>>,
-    warning: Vec<u8>,
-    scanner: Scanner,
 }
 
 /// A call that runs.
@@ -52,11 +50,17 @@ struct ActiveCall {
 
 impl ActiveCall {
     /// Has `write` write the event that announces the call.
-    fn announce<T>(&self, write: impl FnOnce(&ToolUse<'_>, Option<&str>, u32) -> T) -> T {
+    fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
         let Call { id, name, stream, choice, .. } = &*self.call;
         let summary = self.call.summary();
-        let intent = ToolUse { tool_name: name, tool_id: id, input_summary: &summary, timestamp: self.timestamp };
-        write(&intent, stream.as_deref(), *choice)
+        let intent = ToolUse {
+            tool_name: (&**name).into(),
+            tool_id: (&**id).into(),
+            input_summary: (&summary).into(),
+            timestamp: self.timestamp,
+            ..ToolUse::default()
+        };
+        write(intent, stream.as_deref(), *choice)
     }
 }
 
@@ -85,8 +89,6 @@ impl Calls {
             cache_hits: 0,
             start: Instant::now(),
             at_once,
-            warning: Vec::new(),
-            scanner: Scanner::default(),
         };
         (calls, received)
     }
@@ -116,7 +118,7 @@ impl Calls {
                     }
                     Step::Message { call, answer } => {
                         let message = tool::message(&call.id, &call.name, &answer);
-                        copy.write(&Message { message: &message }, call.stream.as_deref(), call.choice, None);
+                        copy.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
                     }
                 }
             }
@@ -186,7 +188,9 @@ impl Calls {
         let Some(active) = self.active.remove(&key) else { return Ok(()) };
         let (call, timestamp) = (&active.call, self.now());
         if let Some(journal) = &mut self.journal {
-            journal.record(&result(call, &answer, timestamp), call.stream.as_deref(), call.choice)?;
+            let summary = one_line(&answer.output);
+            let result = answer.event(&call.id, &call.name, &summary, timestamp);
+            journal.record(result, call.stream.as_deref(), call.choice)?;
         }
         if let (Some(name), Some(cache)) = (&active.cache, &mut self.cache)
             && let Err(e) = cache.put(name, &call.name, &answer)
@@ -201,21 +205,22 @@ impl Calls {
     /// Writes a piece of the output of the call that runs under `key`.
     pub fn write_progress(&self, key: u64, text: &str, copy: &mut Copy<'_>) {
         let Some(ActiveCall { call, .. }) = self.active.get(&key) else { return };
-        let piece = ToolProgress { tool_id: &call.id, tool_name: &call.name, text };
-        copy.write(&piece, call.stream.as_deref(), call.choice, None);
+        let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
+        let piece = ToolProgress { tool_id, tool_name, text: text.into(), ..ToolProgress::default() };
+        copy.write(piece, call.stream.as_deref(), call.choice, None);
     }
 
     /// Writes the counts of the run, if any call was answered.
     pub fn write_stats(&self, copy: &mut Copy<'_>) {
         if self.answered > 0 {
-            let micros = || u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX);
+            let time = || Millis { micros: u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX) };
             let stats = SessionStats {
                 calls: Some(self.answered),
                 cache_hits: Some(self.cache_hits),
-                duration: (!self.no_time).then(micros),
+                duration_ms: (!self.no_time).then(time),
                 ..SessionStats::default()
             };
-            copy.write(&stats, None, 0, None);
+            copy.write(stats, None, 0, None);
         }
     }
 
@@ -232,7 +237,9 @@ impl Calls {
     }
 
     fn write_result(&self, call: &Call, answer: &Answer, copy: &mut Copy<'_>) {
-        copy.write(&result(call, answer, self.now()), call.stream.as_deref(), call.choice, None);
+        let summary = one_line(&answer.output);
+        let result = answer.event(&call.id, &call.name, &summary, self.now());
+        copy.write(result, call.stream.as_deref(), call.choice, None);
     }
 
     /// Milliseconds since 1970.
@@ -253,10 +260,6 @@ impl Calls {
     }
 }
 
-fn result<'a>(call: &'a Call, answer: &'a Answer, timestamp: Option<u64>) -> ToolResult<'a> {
-    ToolResult { tool_id: &call.id, tool_name: &call.name, answer, timestamp }
-}
-
 impl Stage for Calls {
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
         copy.pass(at.0, at.1);
@@ -270,12 +273,8 @@ impl Stage for Calls {
     }
 
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
-        copy.write(warning, None, 0, None);
-        self.warning.clear();
-        payload::line(&mut self.warning, warning, None, 0, None);
-        if let Ok(event) = self.scanner.read(&String::from_utf8_lossy(&self.warning)) {
-            self.plan.event(&event);
-        }
+        copy.write(*warning, None, 0, None);
+        self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
         self.settle(copy, None);
     }
 

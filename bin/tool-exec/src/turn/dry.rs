@@ -1,8 +1,8 @@
 //! What would run, without running it.
 
 use super::failure;
-use event::payload::{self, Warning};
-use event::{Event, Object, Scanner};
+use event::payload::Warning;
+use event::{Event, Object};
 use stdio::{Copy, Emit, Filter, Stage, Status};
 use tool::{Answer, Call, Plan, Step};
 
@@ -20,7 +20,7 @@ pub enum Show {
 /// # Errors
 /// When the input or the output fails.
 pub fn run(plan: Plan, filter: Filter, show: Show) -> anyhow::Result<Status> {
-    let mut dry = DryRun { plan, show, found: false, line: Vec::new(), scanner: Scanner::default() };
+    let mut dry = DryRun { plan, show, found: false, line: Vec::new() };
     let mut outcome = stdio::drive(&Filter { emit: Emit::Lines, ..filter }, &mut dry)?;
     let tally = dry.plan.tally();
     if let Some(why) = failure::why(&tally, outcome.error) {
@@ -37,7 +37,6 @@ struct DryRun {
     /// Whether one of them is of the kind that is asked for: would start, or waits for a person.
     found: bool,
     line: Vec<u8>,
-    scanner: Scanner,
 }
 
 impl DryRun {
@@ -110,11 +109,7 @@ impl Stage for DryRun {
     fn blank(&mut self, _: (usize, usize), _: &mut Copy<'_>) {}
 
     fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
-        self.line.clear();
-        payload::line(&mut self.line, warning, None, 0, None);
-        if let Ok(event) = self.scanner.read(&String::from_utf8_lossy(&self.line)) {
-            self.plan.event(&event);
-        }
+        self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
         self.settle(copy);
     }
 

@@ -6,10 +6,9 @@ use crate::call::Told;
 use crate::failure::Failure;
 use crate::judge::{self, Bench};
 use crate::message::Committed;
-use crate::payload::Commit;
 use crate::shape::{self, Shape, Whole};
-use event::payload::{FinishReason, Retract};
-use event::{Event, Raw, Sink};
+use event::payload::{self, Commit, FinishReason, Message, Retract};
+use event::{Event, Json, Sink, Text};
 
 impl Accumulate {
     /// The stream has ended: what is open is final or was cut, and the message commits what holds.
@@ -52,16 +51,15 @@ impl Accumulate {
         let mut failed = reason.is_failure() || self.lost;
         let writes = !choice.committed && self.options.shape.is_none();
         if writes && !failed {
-            out.write(choice.number, &Committed { draft: &choice.draft, calls: &choice.calls.list });
+            let message = Committed { draft: &choice.draft, calls: &choice.calls.list };
+            out.emit(choice.number, Message { message: Json::Made(&message) });
             failed = out.lost();
         }
         if failed {
             for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
                 if writes {
-                    out.write(
-                        choice.number,
-                        &Retract { index: None, tool_id: Some(&call.id), reason: "stream_failed" },
-                    );
+                    let tool_id = Some((&call.id).into());
+                    out.emit(choice.number, Retract { index: None, tool_id, reason: "stream_failed".into() });
                 }
                 call.told = Told::Retracted;
             }
@@ -70,7 +68,8 @@ impl Accumulate {
 
     /// An `error` in the input. One of a line that was too long means that an event of this stream is missing.
     pub(super) fn failed(&mut self, event: &Event<'_>) {
-        let [code, message] = event::payload::strings(event, ["code", "message"]).map(Option::unwrap_or_default);
+        let error = payload::Error::read(event);
+        let [code, message] = [error.code, error.message].map(Text::str);
         self.lost |= code == "line_too_long";
         if self.options.shape.is_some() && self.error.is_none() {
             self.error = Some(Failure { code: code.into_owned(), message: message.into_owned() });
@@ -87,13 +86,12 @@ impl Accumulate {
         let reason = if self.lost { FinishReason::Error } else { reason };
         // Clients take the first of the list, whichever choice's words came first.
         choices.sort_by_key(|part| part.number);
-        let stats = self.stats.as_deref().and_then(|s| Raw::parse(s).ok());
         let whole = Whole {
             id: &self.response,
             model: &self.model,
             parts: &choices,
             reason,
-            stats,
+            stats: self.stats,
             error: self.error.as_ref(),
         };
         out.line(&shape.response(&whole));

@@ -1,7 +1,8 @@
 //! The texts of recorded lines: events, messages, other JSON, and plain text.
 
 use super::{Finding, Lint};
-use event::{Event, Field, Kind, Raw, Scanner};
+use event::payload::{ContentDelta, Message, Thinking, ToolResult};
+use event::{Event, Kind, Raw, Scanner};
 use std::collections::HashMap;
 
 /// A text is searched as soon as it has this many bytes, at the end of a line, so that no recording fills the memory.
@@ -86,8 +87,8 @@ impl<'l> Recorded<'l> {
         let (stream, choice) = (event.stream().map(|s| s.text()), event.choice());
         match event.kind() {
             Kind::ContentDelta | Kind::Thinking => {
-                let Some(text) = event.field(Field::Text) else { return };
                 let reasoning = event.kind() == Kind::Thinking;
+                let text = if reasoning { Thinking::read(event).text } else { ContentDelta::read(event).text };
                 let at = self.texts.iter().position(|(of, _)| {
                     of.stream.as_deref() == stream && of.choice == choice && of.reasoning == reasoning
                 });
@@ -97,22 +98,18 @@ impl<'l> Recorded<'l> {
                 });
                 let joined = &mut self.texts[at].1;
                 joined.begin(number);
-                text.append_str(&mut joined.text);
+                text.append_to(&mut joined.text);
                 if joined.text.len() > LONGEST {
                     self.end(|of| of.stream.as_deref() == stream && of.choice == choice, found);
                 }
             }
             Kind::StreamStart | Kind::StreamEnd => self.end(|of| of.stream.as_deref() == stream, found),
             Kind::ToolResult => {
-                if let Some(text) = event.get_str("output") {
-                    self.once(&text, number, found);
-                }
+                self.once(&ToolResult::read(event).output.str(), number, found);
             }
             Kind::Message => {
                 self.end(|of| of.stream.as_deref() == stream && of.choice == choice, found);
-                if let Some(message) = event.get("message") {
-                    self.message(message, number, found);
-                }
+                Message::read(event).message.with(|message| self.message(message, number, found));
             }
             _ => {}
         }

@@ -9,8 +9,7 @@ use crate::stream::anthropic_block::{Block, Tool};
 use crate::stream::anthropic_converse;
 use crate::turn::{Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink};
-use std::borrow::Cow;
+use event::{Raw, Sink, Text};
 use std::collections::BTreeMap;
 
 /// The rules of Anthropic's stream.
@@ -142,8 +141,8 @@ impl Anthropic {
             Some("tool_use") => {
                 let delta = ToolCallDelta {
                     index: Some(index),
-                    tool_id: start.get_str("id"),
-                    tool_name: start.get_str("name"),
+                    tool_id: start.get("id").and_then(Text::of),
+                    tool_name: start.get("name").and_then(Text::of),
                     ..ToolCallDelta::default()
                 };
                 turn.call(0, &delta, None, out);
@@ -238,9 +237,10 @@ impl Anthropic {
     fn done(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
         let Some(Block::Tool(tool)) = self.blocks.get_mut(&index) else { return };
         tool.done = true;
+        let input = tool.input();
         let delta = ToolCallDelta {
             index: Some(index),
-            arguments: tool.input().map(Cow::Owned),
+            arguments: input.as_ref().map(Into::into),
             done: true,
             ..ToolCallDelta::default()
         };

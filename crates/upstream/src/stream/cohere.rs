@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::stream::field::Field;
 use crate::turn::{Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Raw, Sink};
+use event::{Raw, Sink, Text};
 
 const API: &str = "cohere";
 
@@ -91,8 +91,8 @@ impl Cohere {
         let function = call.get("function");
         let delta = ToolCallDelta {
             index,
-            tool_id: call.get_str("id"),
-            tool_name: function.and_then(|f| f.get_str("name")),
+            tool_id: call.get("id").and_then(Text::of),
+            tool_name: function.and_then(|f| f.get("name")).and_then(Text::of),
             done,
             ..ToolCallDelta::default()
         };

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::stream::gemini_partial::{PartialArguments, Placed};
 use crate::turn::{Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Object, Raw, Sink};
+use event::{Json, Object, Raw, Sink};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -135,9 +135,9 @@ impl Gemini {
             let provider = of_call(id.as_deref(), signature);
             let delta = ToolCallDelta {
                 index: Some(label),
-                tool_id: id.clone(),
-                tool_name: Some(Cow::Borrowed(name)),
-                provider: provider.as_deref(),
+                tool_id: id.as_ref().map(Into::into),
+                tool_name: Some(name.into()),
+                provider: provider.as_deref().map(Json::of),
                 ..ToolCallDelta::default()
             };
             if pieces.is_none() && !goes_on {
@@ -155,8 +155,11 @@ impl Gemini {
             // It may come with a later part, and then counts for the whole call.
             open.signature = Some(signature.to_owned());
             let provider = of_call(open.id.as_deref(), Some(signature));
-            let delta =
-                ToolCallDelta { index: Some(open.label), provider: provider.as_deref(), ..ToolCallDelta::default() };
+            let delta = ToolCallDelta {
+                index: Some(open.label),
+                provider: provider.as_deref().map(Json::of),
+                ..ToolCallDelta::default()
+            };
             turn.call(choice, &delta, None, out);
         }
         for (key, value) in args.into_iter().flat_map(Raw::entries).filter(|_| pieces.is_none()) {
@@ -223,7 +226,7 @@ impl Candidate {
         let Some(open) = &mut self.open else { return };
         match place(&mut open.arguments) {
             Placed::Fragment(text) => {
-                let arguments = Some(Cow::Owned(text));
+                let arguments = Some((&text).into());
                 turn.call(
                     choice,
                     &ToolCallDelta { index: Some(open.label), arguments, ..ToolCallDelta::default() },
@@ -238,9 +241,9 @@ impl Candidate {
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
                 let delta = ToolCallDelta {
                     index: Some(open.label),
-                    tool_id: open.id.as_deref().map(Cow::Borrowed),
-                    tool_name: Some(Cow::Borrowed(&open.name)),
-                    provider: provider.as_deref(),
+                    tool_id: open.id.as_ref().map(Into::into),
+                    tool_name: Some((&open.name).into()),
+                    provider: provider.as_deref().map(Json::of),
                     ..ToolCallDelta::default()
                 };
                 turn.call(choice, &delta, None, out);
@@ -255,9 +258,10 @@ impl Candidate {
     /// Closes the call whose arguments come in pieces, if one is open.
     fn close(&mut self, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
         let Some(mut open) = self.open.take() else { return };
+        let arguments = open.arguments.close();
         let delta = ToolCallDelta {
             index: Some(open.label),
-            arguments: Some(Cow::Owned(open.arguments.close())),
+            arguments: Some((&arguments).into()),
             done: true,
             ..ToolCallDelta::default()
         };

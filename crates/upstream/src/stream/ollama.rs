@@ -8,7 +8,7 @@ use crate::stream::field::Field;
 use crate::stream::openai_chat;
 use crate::turn::{Turn, Usage};
 use event::payload::ToolCallDelta;
-use event::{Raw, Sink};
+use event::{Raw, Sink, Text};
 use std::borrow::Cow;
 
 const API: &str = "ollama";
@@ -57,8 +57,8 @@ impl Ollama {
             let function = call.get("function").unwrap_or(call);
             let delta = ToolCallDelta {
                 index: function.get("index").or_else(|| call.get("index")).and_then(Raw::i64),
-                tool_id: call.get_str("id"),
-                tool_name: function.get_str("name"),
+                tool_id: call.get("id").and_then(Text::of),
+                tool_name: function.get("name").and_then(Text::of),
                 done: true,
                 ..ToolCallDelta::default()
             };

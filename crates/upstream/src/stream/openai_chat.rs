@@ -9,7 +9,7 @@ use crate::decoder::Decoder;
 use crate::failure::Failure;
 use crate::turn::{Turn, Usage};
 use event::payload::{FinishReason, ToolCallDelta};
-use event::{Choices, Raw, Sink};
+use event::{Choices, Json, Raw, Sink, Text};
 use reasoning::Reasoning;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -106,12 +106,8 @@ impl OpenaiChat {
             let choice = self.choice(index);
             choice.reasoning.close(api, index, turn, out);
             for index in std::mem::take(&mut choice.customs) {
-                let end = ToolCallDelta {
-                    index,
-                    arguments: Some(Cow::Borrowed("\"}")),
-                    done: true,
-                    ..ToolCallDelta::default()
-                };
+                let end =
+                    ToolCallDelta { index, arguments: Some("\"}".into()), done: true, ..ToolCallDelta::default() };
                 turn.call(choice.index, &end, None, out);
             }
             turn.finish_reason(index, reason(&word), &word);
@@ -203,7 +199,7 @@ impl OpenaiChat {
         let [function, custom] = [function, custom].map(|v| v.filter(|v| v.is_object()));
         let mut delta = ToolCallDelta {
             index: label.and_then(|v| v.i64().or_else(|| v.str()?.parse().ok())).or(position),
-            tool_id: id.and_then(Raw::str),
+            tool_id: id.and_then(Text::of),
             done: position.is_some(),
             ..ToolCallDelta::default()
         };
@@ -212,7 +208,7 @@ impl OpenaiChat {
             call.entries().for_each(|(key, value)| provider.member(&key, value));
         }
         let provider = provider.wrapped(self.api);
-        delta.provider = provider.as_deref();
+        delta.provider = provider.as_deref().map(Json::of);
         match custom {
             Some(custom) => self.custom(index, delta, custom, turn, out),
             // Some servers leave out the wrapper.
@@ -230,7 +226,7 @@ impl OpenaiChat {
     ) {
         let [name, arguments] = function.fields(["name", "arguments"]);
         if let Some(name) = name {
-            delta.tool_name = name.str();
+            delta.tool_name = Text::of(name);
         }
         let api = self.api;
         self.choice(index).reasoning.close(api, index, turn, out);
@@ -243,12 +239,12 @@ impl OpenaiChat {
         let mut delta = delta;
         let choice = self.choice(index);
         choice.reasoning.close(api, index, turn, out);
-        let begun = choice.customs.contains(&delta.index) && delta.tool_id.as_ref().is_none_or(|id| id.is_empty());
+        let begun = choice.customs.contains(&delta.index) && delta.tool_id.is_none_or(|id| id.is_empty());
         let mut text = String::new();
         if !begun {
             text.push_str("{\"input\":\"");
-            delta.tool_name = custom.get_str("name");
-            delta.provider = delta.provider.or(Some(&wrapped));
+            delta.tool_name = custom.get("name").and_then(Text::of);
+            delta.provider = delta.provider.or(Some(Json::of(&wrapped)));
         }
         if let Some(input) = custom.get_str("input") {
             let quoted = event::quoted(&input);
@@ -259,7 +255,7 @@ impl OpenaiChat {
         } else if !begun {
             choice.customs.insert(delta.index);
         }
-        delta.arguments = Some(Cow::Owned(text));
+        delta.arguments = Some((&text).into());
         turn.call(index, &delta, None, out);
     }
 }

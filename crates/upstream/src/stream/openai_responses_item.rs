@@ -3,7 +3,7 @@
 use super::openai_responses::argument_text;
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
-use event::{Raw, Sink, Surrogates, quoted};
+use event::{Json, Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -106,9 +106,9 @@ impl Item {
         let custom = name.is_some() && self.kind == Kind::Custom;
         let delta = ToolCallDelta {
             index: Some(self.label),
-            tool_id: id.map(Cow::Borrowed),
-            tool_name: name.map(Cow::Borrowed),
-            provider: custom.then_some(r#"{"openai-responses":{"custom":true}}"#),
+            tool_id: id.map(Into::into),
+            tool_name: name.map(Into::into),
+            provider: custom.then(|| Json::of(r#"{"openai-responses":{"custom":true}}"#)),
             ..ToolCallDelta::default()
         };
         turn.call(0, &delta, None, out);
@@ -177,8 +177,8 @@ impl Item {
             (Kind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
             _ => None,
         };
-        let delta =
-            ToolCallDelta { index: Some(self.label), arguments: closing, done: true, ..ToolCallDelta::default() };
+        let arguments = closing.as_ref().map(Into::into);
+        let delta = ToolCallDelta { index: Some(self.label), arguments, done: true, ..ToolCallDelta::default() };
         turn.call(0, &delta, None, out);
         self.done = true;
         self.sent = String::new();
@@ -248,7 +248,8 @@ impl Item {
             Cow::Borrowed(text)
         };
         self.sent.push_str(text);
-        let delta = ToolCallDelta { index: Some(self.label), arguments: Some(arguments), ..ToolCallDelta::default() };
+        let delta =
+            ToolCallDelta { index: Some(self.label), arguments: Some((&arguments).into()), ..ToolCallDelta::default() };
         turn.call(0, &delta, None, out);
     }
 }

@@ -4,6 +4,9 @@ use crate::story::call::{CallCard, CallState};
 use crate::story::calls::Calls;
 use crate::surface::FormRow;
 use crate::value::{content, plain};
+use event::payload::{
+    ContentDelta, Error, FinishReason, Message, RefusalDelta, SessionStats, StreamEnd, Thinking, ToolResult,
+};
 use event::{Event, Kind, Object, Raw, View, safe_json};
 
 pub(crate) const ROW: FormRow = FormRow {
@@ -34,8 +37,8 @@ struct Answer {
     refusal: String,
     reasoning: String,
     calls: Calls,
-    finish_reason: Option<String>,
-    usage: [Option<i64>; TOKENS.len()],
+    finish_reason: Option<FinishReason>,
+    usage: [Option<u64>; TOKENS.len()],
     error: Option<[String; 2]>,
     /// Whether the text of this turn is known from its deltas, so that its message adds nothing.
     spoke: bool,
@@ -47,40 +50,49 @@ impl Answer {
             Kind::StreamStart => self.new_turn(),
             Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
                 self.spoke = true;
-                let text = match event.kind() {
-                    Kind::Thinking => &mut self.reasoning,
-                    Kind::RefusalDelta => &mut self.refusal,
-                    _ => &mut self.text,
+                let (piece, text) = match event.kind() {
+                    Kind::Thinking => (Thinking::read(event).text, &mut self.reasoning),
+                    Kind::RefusalDelta => (RefusalDelta::read(event).text, &mut self.refusal),
+                    _ => (ContentDelta::read(event).text, &mut self.text),
                 };
-                if let Some(piece) = event.get("text") {
-                    piece.append_str(text);
-                }
+                piece.append_to(text);
             }
             Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
                 self.spoke = true;
                 self.calls.push(event);
             }
-            Kind::Message => self.message(event),
+            Kind::Message => Message::read(event).message.with(|message| self.message(event, message)),
             Kind::SessionStats => {
-                for (sum, key) in self.usage.iter_mut().zip(TOKENS) {
-                    if let Some(n) = event.get(key).and_then(Raw::i64) {
+                let stats = SessionStats::read(event);
+                let counts = [
+                    stats.prompt_tokens,
+                    stats.completion_tokens,
+                    stats.total_tokens,
+                    stats.reasoning_tokens,
+                    stats.cached_tokens,
+                ];
+                for (sum, n) in self.usage.iter_mut().zip(counts) {
+                    if let Some(n) = n {
                         *sum = Some(sum.unwrap_or(0).saturating_add(n));
                     }
                 }
             }
-            Kind::StreamEnd => self.finish_reason = event.get_str("finish_reason").map(|s| s.into_owned()),
-            Kind::Error => self.error = Some(["code", "message"].map(|key| plain(event.get(key)))),
+            Kind::StreamEnd => self.finish_reason = Some(StreamEnd::read(event).finish_reason),
+            Kind::Error => {
+                let error = Error::read(event);
+                self.error = Some([error.code, error.message].map(|text| text.str().into_owned()));
+            }
             _ => {
                 self.calls.push(event);
-                if event.get("return_directly").and_then(Raw::bool) == Some(true) {
-                    self.text = plain(event.get("output"));
+                let result = ToolResult::read(event);
+                if event.kind() == Kind::ToolResult && result.return_directly {
+                    self.text = result.output.str().into_owned();
                 }
             }
         }
     }
 
-    fn message(&mut self, event: &Event<'_>) {
-        let Some(message) = event.get("message") else { return };
+    fn message(&mut self, event: &Event<'_>, message: Raw<'_>) {
         match message.get_str("role").as_deref() {
             Some("user") => {
                 let (stream, choice) = (self.stream.take(), self.choice);
@@ -137,7 +149,7 @@ impl Answer {
                 a.object(|o| write_call(o, call));
             }
         });
-        o.maybe_str("finish_reason", self.finish_reason.as_deref());
+        o.maybe_str("finish_reason", self.finish_reason.map(FinishReason::name));
         if self.usage.iter().any(Option::is_some) {
             o.object("usage", |o| {
                 for (key, n) in TOKENS.iter().zip(self.usage) {

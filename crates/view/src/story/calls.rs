@@ -3,9 +3,9 @@
 use super::call::{BRIEF, CallCard, CallState};
 use super::who::Who;
 use crate::escape::one_line;
-use crate::value::{content, plain};
-use event::payload::ToolCallDelta;
-use event::{Event, Kind, Raw};
+use crate::value::{content, json, plain};
+use event::payload::{Retract, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse};
+use event::{Event, Kind, Raw, Text};
 use std::collections::HashMap;
 
 /// The calls in the order of their first event.
@@ -25,7 +25,9 @@ impl Calls {
             Kind::ToolCallDelta => self.delta(event),
             Kind::ToolCallPartial => self.partial(event),
             Kind::ToolCall => Some(self.call(event)),
-            Kind::ToolUse | Kind::ToolProgress | Kind::ToolResult => Some(self.run(event)),
+            Kind::ToolUse => Some(self.used(event)),
+            Kind::ToolProgress => Some(self.progressed(event)),
+            Kind::ToolResult => Some(self.ended(event)),
             Kind::Retract => self.retract(event),
             _ => None,
         }
@@ -35,7 +37,8 @@ impl Calls {
     pub fn asked(&mut self, event: &Event<'_>, message: Raw<'_>) -> std::ops::Range<usize> {
         let first = self.list.len();
         for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
-            let n = self.new_call(event, call.get_str("id").as_deref(), call.at(&["function", "name"]));
+            let name = plain(call.at(&["function", "name"]));
+            let n = self.new_call(event, call.get_str("id").as_deref(), &name);
             self.list[n].state = CallState::Called;
             self.list[n].set_arguments(plain(call.at(&["function", "arguments"])));
         }
@@ -70,8 +73,8 @@ impl Calls {
     /// Takes a `tool` message: it is the result of a call whose `tool_result` is not in the log.
     pub fn answered(&mut self, event: &Event<'_>, message: Raw<'_>) -> Option<usize> {
         let id = message.get_str("tool_call_id")?;
-        let n =
-            self.find(event, |c| c.id == id).unwrap_or_else(|| self.new_call(event, Some(&id), message.get("name")));
+        let n = self.find(event, |c| c.id == id);
+        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &plain(message.get("name"))));
         if self.list[n].is_over() {
             return None;
         }
@@ -82,14 +85,15 @@ impl Calls {
 
     fn delta(&mut self, event: &Event<'_>) -> Option<usize> {
         let delta = ToolCallDelta::read(event);
-        let id = delta.tool_id.as_deref().filter(|id| !id.is_empty());
+        let [id, name, arguments] = [delta.tool_id, delta.tool_name, delta.arguments].map(|text| text.map(Text::str));
+        let id = id.as_deref().filter(|id| !id.is_empty());
         let n = match id {
             Some(_) => self.open(event, id),
             None => self.find(event, |c| !c.closed && c.state == CallState::Arriving && c.index == delta.index),
         };
         if n.is_none()
             && id.is_none()
-            && let Some(name) = delta.tool_name.as_deref()
+            && let Some(name) = name.as_deref()
             && let Some(n) = self.find(event, |c| c.whole_first && !c.closed && c.name == name)
         {
             self.list[n].whole_first = false;
@@ -98,15 +102,15 @@ impl Calls {
         let n = match n {
             Some(n) if self.list[n].state == CallState::Arriving => n,
             Some(_) => return None, // the merged call is known already
-            None if id.is_none() && delta.tool_name.is_none() => return None,
-            None => self.new_call(event, id, None),
+            None if id.is_none() && name.is_none() => return None,
+            None => self.new_call(event, id, ""),
         };
         let call = &mut self.list[n];
         call.index = delta.index;
-        if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
+        if let Some(name) = name.filter(|_| call.name.is_empty()) {
             call.name = name.into_owned();
         }
-        call.arguments.push_str(delta.arguments.as_deref().unwrap_or_default());
+        call.arguments.push_str(arguments.as_deref().unwrap_or_default());
         if call.brief.len() < BRIEF {
             call.brief = one_line(&call.arguments, BRIEF);
         }
@@ -115,20 +119,21 @@ impl Calls {
 
     /// A reading of the arguments so far: it stands in for them until the call is whole.
     fn partial(&mut self, event: &Event<'_>) -> Option<usize> {
-        let id = event.get_str("tool_id").unwrap_or_default();
+        let partial = ToolCallPartial::read(event);
+        let id = partial.tool_id.str();
         let n = self.open(event, Some(&id));
-        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), event.get("tool_name")));
+        let n = n.unwrap_or_else(|| self.new_call(event, Some(&id), &partial.tool_name.str()));
         if self.list[n].state != CallState::Arriving {
             return None;
         }
-        self.list[n].set_arguments(plain(event.get("arguments")));
+        self.list[n].set_arguments(json(partial.arguments));
         Some(n)
     }
 
     fn call(&mut self, event: &Event<'_>) -> usize {
-        let id = event.get_str("tool_id");
-        let name = event.get_str("tool_name").unwrap_or_default();
-        let n = self.open(event, id.as_deref());
+        let whole = ToolCall::read(event);
+        let (id, name) = (whole.tool_id.str(), whole.tool_name.str());
+        let n = self.open(event, Some(&id));
         // A call without an id is given one when its deltas are merged: then it is the first of that name that has none.
         let n = n.or_else(|| {
             (self.without_id > 0).then_some(())?;
@@ -137,18 +142,21 @@ impl Calls {
             })
         });
         let whole_first = n.is_none();
-        let n = n.unwrap_or_else(|| self.new_call(event, None, None));
-        self.identify(n, id.as_deref().unwrap_or_default());
+        let n = n.unwrap_or_else(|| self.new_call(event, None, ""));
+        self.identify(n, &id);
         let call = &mut self.list[n];
         call.whole_first |= whole_first;
         call.name = name.into_owned();
-        call.index = event.get("index").and_then(Raw::i64);
-        call.set_arguments(plain(event.get("arguments").or_else(|| event.get("arguments_text"))));
+        call.index = whole.index;
+        call.set_arguments(match whole.arguments {
+            None => whole.arguments_text.unwrap_or_default().str().into_owned(),
+            arguments => json(arguments),
+        });
         if let CallState::Arriving | CallState::Called = call.state {
-            call.state = match event.get("error") {
+            call.state = match whole.error {
                 Some(error) => {
-                    call.summary = plain(error.get("message"));
-                    CallState::Refused(plain(error.get("code")))
+                    call.summary = error.message.str().into_owned();
+                    CallState::Refused(error.code.str().into_owned())
                 }
                 None => CallState::Called,
             };
@@ -156,44 +164,52 @@ impl Calls {
         n
     }
 
-    fn run(&mut self, event: &Event<'_>) -> usize {
-        let id = event.get_str("tool_id");
-        let n = self.known(event, id.as_deref());
-        let n = n.unwrap_or_else(|| self.new_call(event, id.as_deref(), event.get("tool_name")));
+    /// The call that an event of its run is about.
+    fn ran(&mut self, event: &Event<'_>, id: Text<'_>, name: Text<'_>) -> usize {
+        let id = id.str();
+        self.known(event, Some(&id)).unwrap_or_else(|| self.new_call(event, Some(&id), &name.str()))
+    }
+
+    fn used(&mut self, event: &Event<'_>) -> usize {
+        let tool = ToolUse::read(event);
+        let n = self.ran(event, tool.tool_id, tool.tool_name);
         let call = &mut self.list[n];
-        let text = |key: &str| plain(event.get(key));
-        match event.kind() {
-            Kind::ToolUse => {
-                call.state = CallState::Running;
-                call.started = true;
-                if call.arguments.is_empty() {
-                    call.set_arguments(text("input_summary"));
-                }
-            }
-            Kind::ToolProgress => {
-                let piece = text("text");
-                if let Some(line) = piece.lines().rfind(|l| !l.trim().is_empty()) {
-                    call.summary = line.to_owned();
-                }
-            }
-            _ => {
-                call.state = CallState::Over(text("status"));
-                call.output = text("output");
-                call.summary = text("output_summary");
-                call.duration_ms = event.get("duration_ms").and_then(Raw::f64);
-                call.exit_code = event.get("exit_code").and_then(Raw::i64);
-                call.is_answer = event.get("return_directly").and_then(Raw::bool) == Some(true);
-                call.cached = event.get("cached").and_then(Raw::bool) == Some(true);
-            }
+        call.state = CallState::Running;
+        call.started = true;
+        if call.arguments.is_empty() {
+            call.set_arguments(tool.input_summary.str().into_owned());
         }
         n
     }
 
+    fn progressed(&mut self, event: &Event<'_>) -> usize {
+        let progress = ToolProgress::read(event);
+        let n = self.ran(event, progress.tool_id, progress.tool_name);
+        if let Some(line) = progress.text.str().lines().rfind(|l| !l.trim().is_empty()) {
+            self.list[n].summary = line.to_owned();
+        }
+        n
+    }
+
+    fn ended(&mut self, event: &Event<'_>) -> usize {
+        let result = ToolResult::read(event);
+        let n = self.ran(event, result.tool_id, result.tool_name);
+        let call = &mut self.list[n];
+        call.state = CallState::Over(result.status.str().into_owned());
+        call.output = result.output.str().into_owned();
+        call.summary = result.output_summary.str().into_owned();
+        call.duration_ms = result.duration_ms.map(|time| time.micros as f64 / 1000.0);
+        call.exit_code = result.exit_code;
+        call.is_answer = result.return_directly;
+        call.cached = result.cached;
+        n
+    }
+
     fn retract(&mut self, event: &Event<'_>) -> Option<usize> {
-        let index = event.get("index").and_then(Raw::i64);
-        let n = match event.get_str("tool_id") {
-            Some(id) => self.known(event, Some(&id)),
-            None => index.and_then(|i| self.find(event, |c| c.index == Some(i))),
+        let retract = Retract::read(event);
+        let n = match retract.tool_id {
+            Some(id) => self.known(event, Some(&id.str())),
+            None => retract.index.and_then(|i| self.find(event, |c| c.index == Some(i))),
         }?;
         let call = &mut self.list[n];
         if std::mem::replace(&mut call.retracted, true) {
@@ -201,7 +217,7 @@ impl Calls {
         }
         if !call.is_over() {
             call.state = CallState::Withdrawn;
-            call.stream_failed = event.get_str("reason").as_deref() == Some("stream_failed");
+            call.stream_failed = retract.reason == "stream_failed";
         }
         Some(n)
     }
@@ -223,8 +239,8 @@ impl Calls {
         self.list.iter().rposition(|c| c.here(event) && is(c))
     }
 
-    fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: Option<Raw<'_>>) -> usize {
-        self.list.push(CallCard::new(Who::of(event), plain(name)));
+    fn new_call(&mut self, event: &Event<'_>, id: Option<&str>, name: &str) -> usize {
+        self.list.push(CallCard::new(Who::of(event), name.to_owned()));
         self.without_id += 1;
         self.identify(self.list.len() - 1, id.unwrap_or_default());
         self.list.len() - 1

@@ -1,0 +1,129 @@
+//! Two machines one after the other in one process, as a pipe of two commands would run them.
+
+use crate::{Event, Kind, Machine, Payload, Raw, Sink};
+
+/// What the first machine passes and writes goes to the second one, and what that writes goes out. No JSON is made between them.
+#[derive(Debug)]
+pub struct Chain<A, B, F> {
+    first: A,
+    /// Makes the second machine from the first event of its stream.
+    make: F,
+    second: Option<B>,
+    /// The name of the stream, as JSON.
+    stream: Option<Box<str>>,
+    settled: bool,
+}
+
+impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
+    /// A chain of `first` and the machine that `make` builds from the first event of the stream that `first` writes.
+    pub fn new(first: A, make: F) -> Self {
+        Chain { first, make, second: None, stream: None, settled: false }
+    }
+}
+
+impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, F> {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        if self.stream.is_none() {
+            self.stream = event.stream().map(|name| name.text().into());
+        }
+        let second = Second { machine: &mut self.second, make: &mut self.make, settled: &mut self.settled };
+        let mut link = Link { second, event: Some(event), stream: event.stream(), t: event.t(), out };
+        self.first.push(event, &mut link);
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        let stream = self.stream.as_deref().and_then(|name| Raw::parse(name).ok());
+        let second = Second { machine: &mut self.second, make: &mut self.make, settled: &mut self.settled };
+        let mut link = Link { second, event: None, stream, t: None, out };
+        self.first.finish(&mut link);
+        if let Some(mut second) = self.second.take() {
+            second.finish(out);
+        }
+    }
+
+    fn settled(&self) -> bool {
+        self.settled
+    }
+}
+
+/// The second machine, which lives as long as the stream that it sees.
+struct Second<'s, B, F> {
+    machine: &'s mut Option<B>,
+    make: &'s mut F,
+    settled: &'s mut bool,
+}
+
+impl<B: Machine, F: FnMut(&Event<'_>) -> B> Second<'_, B, F> {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        if event.kind() == Kind::StreamStart
+            && let Some(mut cut) = self.machine.take()
+        {
+            cut.finish(out);
+        }
+        if self.machine.is_none() && !event.kind().begins_stream() {
+            return out.pass();
+        }
+        let machine = self.machine.get_or_insert_with(|| (self.make)(event));
+        machine.push(event, out);
+        *self.settled = machine.settled();
+        if event.kind() == Kind::StreamEnd {
+            *self.machine = None;
+        }
+    }
+}
+
+/// The sink that the first machine sees.
+struct Link<'l, B, F> {
+    second: Second<'l, B, F>,
+    /// The event at hand; `None` at the end of the input.
+    event: Option<&'l Event<'l>>,
+    stream: Option<Raw<'l>>,
+    t: Option<Raw<'l>>,
+    out: &'l mut dyn Sink,
+}
+
+impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
+    fn pass(&mut self) {
+        if let Some(event) = self.event {
+            self.second.push(event, self.out);
+        }
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        let event = Event::of(payload, self.stream, choice, self.t);
+        self.second.push(&event, &mut Written { choice, payload, out: self.out });
+    }
+
+    fn lost(&self) -> bool {
+        self.out.lost()
+    }
+
+    fn line(&mut self, json: &str) {
+        self.out.line(json);
+    }
+}
+
+/// The sink that the second machine sees while an event of the first one is at hand: to pass that event is to write it.
+struct Written<'w> {
+    choice: u32,
+    payload: &'w Payload<'w>,
+    out: &'w mut dyn Sink,
+}
+
+impl Sink for Written<'_> {
+    fn pass(&mut self) {
+        self.out.write(self.choice, self.payload);
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        self.out.write(choice, payload);
+    }
+
+    fn lost(&self) -> bool {
+        self.out.lost()
+    }
+
+    fn line(&mut self, json: &str) {
+        self.out.line(json);
+    }
+}

@@ -1,0 +1,140 @@
+//! One event: a line that was read, or a payload that was not written yet.
+
+use crate::kind::for_each_kind;
+use crate::payload::{self, *};
+use crate::slot::{Members, Slot};
+use crate::{Kind, Payload, Raw};
+use std::borrow::Cow;
+
+/// One event: its kind, the fields that any event may have, and its payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    kind: Kind,
+    stream: Option<Raw<'a>>,
+    choice: u32,
+    t: Option<Raw<'a>>,
+    source: Source<'a>,
+}
+
+/// What an event was made from.
+#[derive(Clone, Copy, Debug)]
+enum Source<'a> {
+    Line(Members<'a>),
+    Payload(&'a Payload<'a>),
+}
+
+impl<'a> Event<'a> {
+    /// The event of a payload that a machine wrote, with the name of its stream and its time as JSON.
+    pub fn of(payload: &'a Payload<'a>, stream: Option<Raw<'a>>, choice: u32, t: Option<Raw<'a>>) -> Self {
+        Event { kind: payload.kind(), stream, choice, t, source: Source::Payload(payload) }
+    }
+
+    /// The event of a line that was read.
+    #[inline]
+    pub(crate) fn of_line(
+        kind: Kind,
+        stream: Option<Raw<'a>>,
+        choice: u32,
+        t: Option<Raw<'a>>,
+        line: &'a str,
+        slots: &'a [Slot],
+    ) -> Self {
+        Event { kind, stream, choice, t, source: Source::Line(Members { line, slots }) }
+    }
+
+    /// The line without its line feed: as it came, or as the payload would be written.
+    pub fn raw(&self) -> Cow<'a, str> {
+        match self.source {
+            Source::Line(members) => Cow::Borrowed(members.line),
+            Source::Payload(payload) => {
+                let mut line = Vec::new();
+                let text = |raw: Option<Raw<'a>>| raw.map(Raw::text);
+                payload::line(&mut line, payload, text(self.stream), self.choice, text(self.t));
+                Cow::Owned(String::from_utf8(line).unwrap_or_default())
+            }
+        }
+    }
+
+    /// What it is.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Its fields; `None` for an event of [`Kind::Other`].
+    #[inline]
+    pub fn payload(&self) -> Option<Payload<'a>> {
+        match self.source {
+            Source::Line(members) => Payload::of_line(self.kind, members),
+            Source::Payload(payload) => Some(*payload),
+        }
+    }
+
+    /// The name of its stream, as JSON; `None` is the unnamed stream.
+    #[inline]
+    pub fn stream(&self) -> Option<Raw<'a>> {
+        self.stream
+    }
+
+    /// The index of its choice; 0 when the event names none.
+    #[inline]
+    pub fn choice(&self) -> u32 {
+        self.choice
+    }
+
+    /// Milliseconds since `stream_start`, as JSON.
+    #[inline]
+    pub fn t(&self) -> Option<Raw<'a>> {
+        self.t
+    }
+
+    fn slots(&self) -> Members<'a> {
+        match self.source {
+            Source::Line(members) => members,
+            Source::Payload(_) => Members { line: "", slots: &[] },
+        }
+    }
+
+    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
+    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
+        let Members { line, slots } = self.slots();
+        let slot = slots.iter().rev().find(|s| s.has_key(line, key))?;
+        Some(slot.value(line)).filter(|v| !v.is_null())
+    }
+
+    /// The string field `key` of a line.
+    pub fn get_str(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key)?.str()
+    }
+
+    /// All fields of a line but `type` and the common ones, in its order.
+    pub fn fields(&self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
+        let Members { line, slots } = self.slots();
+        slots.iter().map(move |s| (s.key(line), s.value(line)))
+    }
+}
+
+macro_rules! readers {
+    ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {$(
+        impl $(<$lt>)? $name $(<$lt>)? {
+            /// Reads the fields of an event of this kind. One that is missing, is `null` or has another type takes its default; of a
+            /// repeated key the last counts.
+            #[inline]
+            pub fn read(event: &event!($($lt)?)) -> Self {
+                match event.source {
+                    Source::Line(members) => $name::of_line(members),
+                    Source::Payload(Payload::$name(payload)) => *payload,
+                    Source::Payload(_) => $name::default(),
+                }
+            }
+        }
+    )*};
+}
+
+/// An event that a struct with this lifetime, or with none, can be read from.
+macro_rules! event {
+    () => { Event<'_> };
+    ($lt:lifetime) => { Event<$lt> };
+}
+
+for_each_kind!(readers);

@@ -1,0 +1,58 @@
+//! Pieces of an answer, as the model writes it.
+
+use super::field::payload;
+use crate::{Json, Text};
+
+payload! {
+    /// The next piece of reasoning.
+    Thinking<'a> {
+        /// The piece.
+        text: Text<'a>,
+        /// Opaque data that must go back to the same provider, such as a signature; it closes the block that it came with.
+        provider: Option<Json<'a>>,
+    }
+}
+
+payload! {
+    /// The next piece of the answer.
+    ContentDelta<'a> {
+        /// The piece.
+        text: Text<'a>,
+    }
+}
+
+payload! {
+    /// The next piece of a refusal, where the provider keeps it apart from the answer.
+    RefusalDelta<'a> {
+        /// The piece.
+        text: Text<'a>,
+    }
+}
+
+payload! {
+    /// The next piece of a tool call.
+    ToolCallDelta<'a> {
+        /// The provider's label for the call; not a position.
+        index: Option<i64>,
+        /// The provider's id of the call.
+        tool_id: Option<Text<'a>>,
+        /// The tool's name, or a piece of it.
+        tool_name: Option<Text<'a>>,
+        /// The next fragment of the arguments, never the text so far. An object counts as its text.
+        arguments: Option<Text<'a>> as Fragment,
+        /// The provider closed the call's block.
+        done: bool as Flag,
+        /// Opaque data that must go back to the same provider.
+        provider: Option<Json<'a>>,
+    }
+}
+
+payload! {
+    /// Something the provider ran itself, such as a web search. Never a `tool_call`.
+    ServerItem<'a> {
+        /// What it is.
+        kind: Text<'a>,
+        /// The provider's own object.
+        data: Json<'a>,
+    }
+}

@@ -1,0 +1,86 @@
+//! What comes of a call.
+
+use super::field::{Millis, Value, payload};
+use crate::{Object, Raw, Text};
+
+/// The status of a call that has begun to run: `running`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Running;
+
+impl<'a> Value<'a> for Running {
+    fn read(_: Raw<'a>) -> Option<Self> {
+        Some(Running)
+    }
+
+    fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"\"running\"");
+    }
+
+    fn schema(o: &mut Object<'_>) {
+        o.str("const", "running");
+    }
+}
+
+payload! {
+    /// A call is about to run.
+    ToolUse<'a> {
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// Always `running`.
+        status: Running,
+        /// The arguments on one short line, for people.
+        input_summary: Text<'a> as Loose,
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+    }
+}
+
+payload! {
+    /// A piece of a tool's output as it appears, or how far it has come.
+    ToolProgress<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// How far it has come, from 0 to 1.
+        progress: Option<f64>,
+        /// A piece of output.
+        text: Text<'a> as Loose,
+    }
+}
+
+payload! {
+    /// What came of a call.
+    ToolResult<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// How the call ended: `success`, `error`, `timeout`, `denied`, `cancelled`, `invalid`, `unknown_tool` or `pending`.
+        status: Text<'a> as Loose,
+        /// What the model gets to read.
+        output: Text<'a> as Loose,
+        /// One line for people.
+        output_summary: Text<'a> as Loose,
+        /// Bytes of standard output, before anything was cut.
+        output_bytes: u64,
+        /// Output was cut.
+        truncated: bool,
+        /// It was taken from the cache.
+        cached: bool,
+        /// Some bytes were not UTF-8, or U+0000; each reads U+FFFD.
+        replaced: bool as Flag,
+        /// It was taken from the log.
+        resumed: bool as Flag,
+        /// The exit status of the command; 128 and the signal's number when a signal ended it.
+        exit_code: Option<i64>,
+        /// How long the command ran.
+        duration_ms: Option<Millis>,
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+        /// It is the turn's final answer.
+        return_directly: bool as Flag,
+    }
+}

@@ -1,0 +1,208 @@
+//! Texts and JSON values as an event carries them: pointed at, and neither unescaped nor written before somebody asks.
+
+use crate::{Raw, Surrogates, write};
+use std::borrow::Cow;
+use std::fmt::Debug;
+
+/// The text of a field: plain, or still escaped as it was in its line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Text<'a> {
+    inner: &'a str,
+    /// `inner` is the inside of a JSON string with escapes, which were checked.
+    is_escaped: bool,
+}
+
+impl<'a> Text<'a> {
+    /// The text of a JSON string; `None` for any other value.
+    #[inline]
+    pub fn of(value: Raw<'a>) -> Option<Self> {
+        value.string().map(|(inner, is_escaped)| Text { inner, is_escaped })
+    }
+
+    /// The text, unescaped; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
+    #[inline]
+    pub fn str(self) -> Cow<'a, str> {
+        self.plain().map_or_else(|| Cow::Owned(self.unescaped()), Cow::Borrowed)
+    }
+
+    /// The text, if it has no escape.
+    #[inline]
+    pub fn plain(self) -> Option<&'a str> {
+        (!self.is_escaped).then_some(self.inner)
+    }
+
+    /// Appends the text to `out`. Half a surrogate pair becomes U+FFFD: [`Surrogates`] joins texts that belong together.
+    #[inline]
+    pub fn append_to(self, out: &mut String) {
+        let mut half = Surrogates::default();
+        half.push_text(self, out);
+        half.finish(out);
+    }
+
+    /// Whether there is no text.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// The length of the text in bytes.
+    pub fn len(self) -> usize {
+        self.plain().map_or_else(|| self.unescaped().len(), str::len)
+    }
+
+    fn unescaped(self) -> String {
+        let mut out = String::with_capacity(self.inner.len());
+        self.append_to(&mut out);
+        out
+    }
+
+    /// Appends the text as a JSON string.
+    #[inline]
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        match self.plain() {
+            Some(text) => write::push_string(out, text),
+            None => self.write_escaped(out),
+        }
+    }
+
+    #[cold]
+    fn write_escaped(self, out: &mut Vec<u8>) {
+        let text = self.unescaped();
+        if text.contains('\u{fffd}') {
+            // Perhaps half a surrogate pair, whose other half is in the next text.
+            write::push_escaped(out, self.inner);
+        } else {
+            write::push_string(out, &text);
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Text<'a> {
+    #[inline]
+    fn from(text: &'a str) -> Self {
+        Text { inner: text, is_escaped: false }
+    }
+}
+
+impl<'a> From<&'a String> for Text<'a> {
+    fn from(text: &'a String) -> Self {
+        Text::from(text.as_str())
+    }
+}
+
+impl<'a> From<&'a Cow<'_, str>> for Text<'a> {
+    fn from(text: &'a Cow<'_, str>) -> Self {
+        Text::from(&**text)
+    }
+}
+
+impl PartialEq<str> for Text<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.str() == *other
+    }
+}
+
+impl PartialEq<&str> for Text<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        self.str() == **other
+    }
+}
+
+impl Surrogates {
+    /// Appends the next text to `out`; a high surrogate at its end is kept for the next one.
+    #[inline]
+    pub fn push_text(&mut self, text: Text<'_>, out: &mut String) {
+        self.push_inside(text.inner, text.is_escaped, out);
+    }
+}
+
+/// Something that can write itself as JSON, on one line.
+pub trait WriteJson: Debug {
+    /// Appends the JSON.
+    fn write_json(&self, out: &mut Vec<u8>);
+}
+
+/// A JSON value that an event carries: its text, or something that writes itself when the event is written.
+#[derive(Clone, Copy, Debug)]
+pub enum Json<'a> {
+    /// A value that was read, or that is written already.
+    Text(Raw<'a>),
+    /// A value that is written when it is needed, without a copy before that.
+    Made(&'a dyn WriteJson),
+}
+
+impl<'a> Json<'a> {
+    /// JSON that the caller has checked or written itself, on one line.
+    pub fn of(json: &'a str) -> Self {
+        Json::Text(Raw::checked(json, json.starts_with('"') && json.contains('\\')))
+    }
+
+    /// The value's JSON.
+    pub fn text(self) -> Cow<'a, str> {
+        match self {
+            Json::Text(raw) => Cow::Borrowed(raw.text()),
+            Json::Made(value) => {
+                let mut out = Vec::new();
+                value.write_json(&mut out);
+                Cow::Owned(String::from_utf8(out).unwrap_or_default())
+            }
+        }
+    }
+
+    /// Calls `read` with the value.
+    pub fn with<T>(self, read: impl FnOnce(Raw<'_>) -> T) -> T {
+        match self {
+            Json::Text(raw) => read(raw),
+            made @ Json::Made(_) => {
+                let text = made.text();
+                let Json::Text(raw) = Json::of(&text) else { return read(Raw::checked("null", false)) };
+                read(raw)
+            }
+        }
+    }
+
+    /// Appends the value's JSON.
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        match self {
+            Json::Text(raw) => out.extend_from_slice(raw.text().as_bytes()),
+            Json::Made(value) => value.write_json(out),
+        }
+    }
+}
+
+impl Default for Json<'_> {
+    fn default() -> Self {
+        Json::of("null")
+    }
+}
+
+impl<'a> From<Raw<'a>> for Json<'a> {
+    fn from(value: Raw<'a>) -> Self {
+        Json::Text(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_of_a_line_is_written_as_it_means_the_same() {
+        for (json, text, written) in [
+            (r#""a é""#, "a é", r#""a é""#),
+            ("\"\u{7f}\u{9b}\"", "\u{7f}\u{9b}", r#""\u007f\u009b""#),
+            (r#""a\n\"\u00e9""#, "a\n\"é", r#""a\n\"é""#),
+            ("\"\\n\u{9b}\"", "\n\u{9b}", r#""\n\u009b""#),
+            (r#""\ud83d""#, "\u{fffd}", r#""\ud83d""#),
+        ] {
+            let read = Text::of(Raw::parse(json).unwrap()).unwrap();
+            let mut out = Vec::new();
+            read.write(&mut out);
+            assert_eq!(
+                (read.str().as_ref(), read.len(), String::from_utf8(out).unwrap().as_str()),
+                (text, text.len(), written)
+            );
+        }
+        assert_eq!(Text::of(Raw::parse("7").unwrap()), None);
+    }
+}
