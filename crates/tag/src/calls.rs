@@ -107,8 +107,12 @@ impl Context<'_> {
 
 /// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, and no digit or sign first.
 pub(crate) fn is_name(name: &str) -> bool {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
-    name.len() <= 128 && name.chars().all(plain) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+    name.len() <= 128 && name.chars().all(is_name_char) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// Whether the name of a tool may have this character.
+pub(crate) fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }
 
 /// One thing that an engine said.

@@ -9,11 +9,11 @@ const STEP: usize = 256;
 /// Follows a message from its first byte; see the module. Each byte is seen once, and nothing is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
-    state: State,
+    state: DataState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum DataState {
     /// Nothing but white space so far.
     Start,
     /// The beginning of a JSON value. The flag says that it is an object or an array.
@@ -24,20 +24,20 @@ enum State {
 
 impl Default for Data {
     fn default() -> Self {
-        Data { state: State::Start }
+        Data { state: DataState::Start }
     }
 }
 
 impl Data {
     /// A message that is not JSON.
     pub fn other() -> Data {
-        Data { state: State::Other }
+        Data { state: DataState::Other }
     }
 
     /// Takes the next piece of the message.
     #[inline]
     pub fn push(&mut self, text: &str) {
-        if !matches!(self.state, State::Other) {
+        if !matches!(self.state, DataState::Other) {
             self.follow(text);
         }
     }
@@ -46,23 +46,23 @@ impl Data {
         let mut rest = text;
         while !rest.is_empty() {
             match &mut self.state {
-                State::Other => return,
-                State::Start => {
+                DataState::Other => return,
+                DataState::Start => {
                     rest = rest.trim_ascii_start();
                     self.state = match rest.bytes().next() {
                         None => return,
-                        Some(first @ (b'{' | b'[' | b'"')) => State::Json(Scanner::default(), first != b'"'),
-                        Some(_) => State::Other,
+                        Some(first @ (b'{' | b'[' | b'"')) => DataState::Json(Scanner::default(), first != b'"'),
+                        Some(_) => DataState::Other,
                     };
                 }
-                State::Json(scanner, container) => {
+                DataState::Json(scanner, container) => {
                     // Models write raw line ends into their strings. A string that is the whole message is prose when it has one.
                     let room = floor(rest, STEP);
                     let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
                     if used < end {
                         // The value has ended; another may follow it.
-                        (self.state, rest) = (State::Start, &rest[used..]);
+                        (self.state, rest) = (DataState::Start, &rest[used..]);
                         continue;
                     }
                     let control = end < room;
@@ -70,7 +70,7 @@ impl Data {
                         scanner.push(&rest[end..=end]);
                     }
                     if !scanner.is_valid() {
-                        self.state = State::Other;
+                        self.state = DataState::Other;
                         return;
                     }
                     rest = &rest[end + usize::from(control)..];
@@ -82,7 +82,7 @@ impl Data {
     /// Whether the next byte is inside a string of the JSON.
     #[inline]
     pub fn is_in_text(&self) -> bool {
-        matches!(&self.state, State::Json(scanner, _) if scanner.is_in_text())
+        matches!(&self.state, DataState::Json(scanner, _) if scanner.is_in_text())
     }
 }
 

@@ -4,7 +4,7 @@
 mod tests;
 mod write;
 
-use crate::calls::{Calls, Context, NO_TOOL, Step};
+use crate::calls::{Calls, Context, NO_TOOL, Step, is_name_char};
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use json::{Literal, Notation, Progress};
 
@@ -15,13 +15,13 @@ use json::{Literal, Notation, Progress};
 #[derive(Debug)]
 pub(crate) struct Expression {
     form: &'static ExpressionForm,
-    state: State,
+    state: ExpressionState,
     /// How many calls are whole.
     done: usize,
 }
 
 #[derive(Debug)]
-enum State {
+enum ExpressionState {
     /// Before the list's bracket.
     List,
     /// Before a name.
@@ -37,37 +37,32 @@ enum State {
 /// How long a name may be, with what stands before it.
 const MAX_NAME: usize = 256;
 
-/// Where reading goes on.
-enum Go {
-    On(usize),
-    Stop(Step),
-}
-
 impl Expression {
     /// Reads the calls of one region, from before the first of them.
     pub fn new(form: &'static ExpressionForm) -> Expression {
-        Expression { form, state: if form.list { State::List } else { State::Name }, done: 0 }
+        Expression { form, state: if form.list { ExpressionState::List } else { ExpressionState::Name }, done: 0 }
     }
 
     /// Reads on. A name is said with its opening bracket, and is not taken before that.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let mut at = 0;
         loop {
-            let go = match &mut self.state {
-                State::End => Go::Stop(Step::Done(at)),
-                State::Failed(why) => Go::Stop(Step::Fail(at, why)),
-                State::Arguments(_) => self.arguments(text, at, calls),
-                _ if at == text.len() => Go::Stop(Step::More(at)),
-                State::List | State::Name | State::After => self.between(text, at, context, calls),
-            };
-            match go {
-                Go::On(next) => at = next,
-                Go::Stop(step) => {
-                    if let Step::Fail(_, why) = step {
-                        self.state = State::Failed(why);
-                    }
-                    return step;
+            let rest = &text[at..];
+            let step = match &mut self.state {
+                ExpressionState::End => Step::Done(0),
+                ExpressionState::Failed(why) => Step::Fail(0, why),
+                ExpressionState::Arguments(_) => self.arguments(rest, calls),
+                _ if rest.is_empty() => Step::More(0),
+                ExpressionState::List | ExpressionState::Name | ExpressionState::After => {
+                    self.between(rest, context, calls)
                 }
+            };
+            if let Step::Fail(_, why) = step {
+                self.state = ExpressionState::Failed(why);
+            }
+            match step {
+                Step::On(n) => at += n,
+                step => return step.after(at),
             }
         }
     }
@@ -75,60 +70,57 @@ impl Expression {
     /// Whether the text may end here, whatever was not taken: all that was begun is whole.
     pub fn finish(&self) -> bool {
         match self.state {
-            State::End => true,
-            State::Name => self.done > 0 && !self.form.list,
+            ExpressionState::End => true,
+            ExpressionState::Name => self.done > 0 && !self.form.list,
             _ => false,
         }
     }
 
     /// Outside the brackets of a call.
-    fn between(&mut self, text: &str, at: usize, context: &Context<'_>, calls: &mut Calls) -> Go {
+    fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let form = self.form;
         // In a list a comma is waited for; elsewhere it makes no difference how often a separator stands there.
         let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && form.separators.contains(&c));
-        let at = at + (text.len() - at - text[at..].trim_start_matches(skip).len());
-        let Some(first) = text[at..].chars().next() else { return Go::On(at) };
-        let (state, next) = match (&self.state, first) {
-            (State::List, '[') => (State::Name, at + 1),
-            (State::List, _) => return Go::Stop(Step::Fail(at, "the list of calls is missing")),
-            (State::Name, ']') if form.list && self.done > 0 => (State::End, at + 1),
-            (State::Name, ']') if form.list => return Go::Stop(Step::Fail(at, "the list contains no call")),
-            (State::After, ']') => (State::End, at + 1),
-            (State::After, c) if c == ',' || form.separators.contains(&c) => (State::Name, at + 1),
-            (State::After, _) => {
-                return Go::Stop(Step::Fail(at, "a call is followed by neither a comma nor the closing bracket"));
+        let at = text.len() - text.trim_start_matches(skip).len();
+        let Some(first) = text[at..].chars().next() else { return Step::On(at) };
+        self.state = match (&self.state, first) {
+            (ExpressionState::List, '[') => ExpressionState::Name,
+            (ExpressionState::List, _) => return Step::Fail(at, "the list of calls is missing"),
+            (ExpressionState::Name, ']') if form.list && self.done > 0 => ExpressionState::End,
+            (ExpressionState::Name, ']') if form.list => return Step::Fail(at, "the list contains no call"),
+            (ExpressionState::After, ']') => ExpressionState::End,
+            (ExpressionState::After, c) if c == ',' || form.separators.contains(&c) => ExpressionState::Name,
+            (ExpressionState::After, _) => {
+                return Step::Fail(at, "a call is followed by neither a comma nor the closing bracket");
             }
-            _ => return self.name(text, at, context, calls),
+            _ => return self.name(&text[at..], context, calls).after(at),
         };
-        self.state = state;
-        Go::On(next)
+        Step::On(at + 1)
     }
 
     /// A name, up to its bracket.
-    fn name(&mut self, text: &str, at: usize, context: &Context<'_>, calls: &mut Calls) -> Go {
-        let rest = &text[at..];
-        let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/');
-        let end = rest.find(|c| !plain(c)).unwrap_or(rest.len());
-        let word = &rest[..end];
+    fn name(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+        let end = text.find(|c| !is_name_char(c)).unwrap_or(text.len());
+        let word = &text[..end];
         let name = self.bare(word);
         if end > MAX_NAME {
-            return self.no_name(at);
+            return self.no_name();
         }
-        if end == rest.len() {
+        if end == text.len() {
             let may = name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name)));
-            return if may { Go::Stop(Step::More(at)) } else { self.no_name(at) };
+            return if may { Step::More(0) } else { self.no_name() };
         }
-        if !rest[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
-            return self.no_name(at);
+        if !text[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
+            return self.no_name();
         }
-        let Some(name) = context.known(name.unwrap_or(word)) else { return self.no_name(at) };
+        let Some(name) = context.known(name.unwrap_or(word)) else { return self.no_name() };
         calls.begin(name, None);
         let (notation, positional) = match self.form.arguments {
             ArgumentStyle::Python => (Notation::Python, positional(context, name)),
             ArgumentStyle::Gemma { quote } => (Notation::Gemma { quote }, Vec::new()),
         };
-        self.state = State::Arguments(Literal::arguments(notation, positional));
-        Go::On(at + end + self.form.open.len_utf8())
+        self.state = ExpressionState::Arguments(Literal::arguments(notation, positional));
+        Step::On(end + self.form.open.len_utf8())
     }
 
     /// A name without what may stand before it; `None` while it is no more than a part of that.
@@ -150,36 +142,36 @@ impl Expression {
         }
     }
 
-    /// What stands at `at` is the name of no tool: after a call it is what follows the calls.
-    fn no_name(&mut self, at: usize) -> Go {
+    /// The text is not the name of a tool: after a call it is what follows the calls.
+    fn no_name(&mut self) -> Step {
         if self.form.list || self.done == 0 {
-            return Go::Stop(Step::Fail(at, NO_TOOL));
+            return Step::Fail(0, NO_TOOL);
         }
-        self.state = State::End;
-        Go::Stop(Step::Done(at))
+        self.state = ExpressionState::End;
+        Step::Done(0)
     }
 
-    fn arguments(&mut self, text: &str, at: usize, calls: &mut Calls) -> Go {
-        let State::Arguments(literal) = &mut self.state else { return Go::On(at) };
+    fn arguments(&mut self, text: &str, calls: &mut Calls) -> Step {
+        let ExpressionState::Arguments(literal) = &mut self.state else { return Step::On(0) };
         let before = calls.text.len();
-        let step = literal.push(&text[at..], &mut calls.text);
+        let progress = literal.push(text, &mut calls.text);
         if calls.text.len() > before {
             calls.wrote();
         }
-        let end = match step {
-            Progress::More(n) => return Go::Stop(Step::More(at + n)),
-            Progress::End(n) => at + n,
-            Progress::Invalid(n, why) => return Go::Stop(Step::Fail(at + n, why)),
+        let end = match progress {
+            Progress::More(n) => return Step::More(n),
+            Progress::End(n) => n,
+            Progress::Invalid(n, why) => return Step::Fail(n, why),
         };
         calls.done();
         self.done += 1;
         let (state, step) = match (self.form.list, self.form.separators) {
-            (true, _) => (State::After, Step::Whole(end)),
-            (false, []) => (State::End, Step::Done(end)),
-            (false, _) => (State::Name, Step::Whole(end)),
+            (true, _) => (ExpressionState::After, Step::Whole(end)),
+            (false, []) => (ExpressionState::End, Step::Done(end)),
+            (false, _) => (ExpressionState::Name, Step::Whole(end)),
         };
         self.state = state;
-        Go::Stop(step)
+        step
     }
 }
 

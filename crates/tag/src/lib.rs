@@ -8,6 +8,7 @@ mod data;
 mod dialect;
 mod envelope;
 mod expression;
+mod form;
 mod free;
 pub mod lint;
 mod look;

@@ -1,7 +1,7 @@
 //! What is looked for: the dialects of a stream, compiled into one list of markers.
 
-use crate::dialect::{Dialect, Ends, Form, Part, Prefilled, Scope};
-use crate::run::first;
+use crate::dialect::{Dialect, Ends, Form, Prefilled};
+use crate::form::first;
 use std::collections::BTreeSet;
 
 /// What a marker that was found may begin or end.
@@ -246,14 +246,4 @@ impl Look {
 /// Whether a token looks like the markup of a document: `<answer>`.
 fn is_plain(token: &str) -> bool {
     token.starts_with(['<', '[']) && !token.contains(['|', '｜', ':'])
-}
-
-/// Whether the end of a form's call can be told from the call alone: free text may go on to the end of all text.
-pub(crate) fn ends_itself(form: &Form) -> bool {
-    !form.call.iter().any(|part| matches!(part, Part::Free(_)))
-}
-
-/// Whether a form may begin inside a code fence, since it is one.
-pub(crate) fn is_fence(form: &Form) -> bool {
-    form.scope == Scope::Line && first(form.call).iter().any(|mark| mark.starts_with("```"))
 }

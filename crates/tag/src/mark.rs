@@ -61,7 +61,7 @@ pub(crate) fn find_last(marks: &[&str], text: &str) -> Match {
 
 /// How much white space a text begins with.
 pub(crate) fn space(text: &str) -> usize {
-    text.bytes().position(|c| !matches!(c, b' ' | b'\t' | b'\r' | b'\n')).unwrap_or(text.len())
+    text.len() - text.trim_ascii_start().len()
 }
 
 /// The length of the longest beginning of `text` that has at most `most` bytes (at least 4) and ends between two characters.

@@ -9,7 +9,6 @@ mod tests;
 mod value;
 mod write;
 
-pub(crate) use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 pub(crate) use head::element_name;
 pub(crate) use outside::Outside;
 pub(crate) use read::Params;

@@ -23,7 +23,7 @@
 //!       +-----------------------------+
 //! ```
 //!
-//! A quoted call goes back to the state that it came from, and a header that is not one does, too; [`Exclusion`] keeps the same
+//! A quoted call goes back to the state that it came from, and a header that is not one does, too; [`Exclusion`](prose::Exclusion) keeps the same
 //! text from being read in the same way again. A marker of another speaker's turn leads from the answer into a body that has no
 //! end but a header.
 
@@ -35,6 +35,7 @@ mod gate;
 mod messages;
 mod mode;
 mod open_call;
+mod prose;
 mod reasoning;
 mod router;
 
@@ -43,7 +44,8 @@ use crate::look::Look;
 use crate::outlet::Outlet;
 use emitter::Emitter;
 use json::Tools;
-use mode::{Mode, Prose};
+use mode::Mode;
+use prose::Prose;
 use router::{Position, Router};
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -99,6 +101,12 @@ impl Parser {
     /// Takes the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
         if self.held.is_empty() {
+            // The pieces of a call's arguments are most of what is not the answer.
+            if let Mode::Call(call) = &mut self.mode
+                && self.router.arguments(call, text, out)
+            {
+                return;
+            }
             return self.read(Cow::Borrowed(text), out);
         }
         let mut joined = std::mem::take(&mut self.held);

@@ -1,7 +1,8 @@
 //! Elements inside elements, made into the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
 
+use crate::dialect::params::ParamForm;
 use crate::mark::{Match, starts};
-use crate::params::{ParamForm, element_name};
+use crate::params::element_name;
 use json::{Converted, JsonType, Typed};
 
 /// How deep elements are followed.

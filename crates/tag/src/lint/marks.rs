@@ -2,7 +2,8 @@
 
 use crate::dialect::prompt::Prompt;
 use crate::dialect::{Dialect, Form, Part};
-use crate::look::{Look, Target, is_fence};
+use crate::form::is_fence;
+use crate::look::{Look, Target};
 
 /// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
 const OTHERS: [(&str, &str); 14] = [

@@ -1,7 +1,7 @@
 //! What opens a parameter: a start tag, or the elements before a value.
 
-use super::{ParamForm, Style, Typing};
-use crate::mark::{Match, starts};
+use crate::dialect::params::{ParamForm, Style, Typing};
+use crate::mark::{Match, floor, starts};
 use crate::start_tag;
 use std::borrow::Cow;
 
@@ -14,17 +14,17 @@ pub(super) struct Head {
     /// Its length in bytes.
     pub length: usize,
     pub name: String,
-    pub says: Says,
+    pub hint: TypeHint,
     /// What ends its value.
     pub closer: Cow<'static, str>,
     /// It is closed already: `<a/>`.
     pub empty: bool,
 }
 
-/// What a head says of the type of its value.
+/// The type of a value by its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
-    Nothing,
+pub(super) enum TypeHint {
+    Unknown,
     String,
     Json,
 }
@@ -32,82 +32,77 @@ pub(super) enum Says {
 impl ParamForm {
     /// The head that `text` begins with.
     pub(super) fn head(&self, text: &str) -> Match<Head> {
-        let end = (0..=LONGEST.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or_default();
-        let mut from = From { text: &text[..end], at: 0 };
+        let mut from = HeadReader { text: &text[..floor(text, LONGEST)], at: 0 };
         let head = match self.style {
             Style::Equals { open, end, close } => from.equals(open, end, close),
             Style::Attribute { open, end, close, name } => {
-                let mut perhaps = false;
-                let mut found = None;
+                let mut best = Err(Match::No);
                 for (open, close) in open.iter().zip(close) {
-                    let mut from = From { text: from.text, at: 0 };
-                    match from.attribute(open, end, close, name, self.typing) {
-                        Err(Miss::Short) => perhaps = true,
-                        Err(Miss::Other) => {}
-                        Ok(head) => found = found.or(Some(head)),
+                    let mut from = HeadReader { text: from.text, at: 0 };
+                    match (from.attribute(open, end, close, name, self.typing), &best) {
+                        (Ok(head), Err(_)) => best = Ok(head),
+                        (Err(Match::Partial), Err(_)) => best = Err(Match::Partial),
+                        _ => {}
                     }
                 }
-                found.ok_or(if perhaps { Miss::Short } else { Miss::Other })
+                best
             }
             Style::Pair { key, kind, value, .. } => from.pair(key, kind, value),
             Style::Element { prefix } => from.element(prefix),
         };
         match head {
             Ok(head) if !head.name.is_empty() => Match::Full(head),
-            Err(Miss::Short) if text.len() <= LONGEST => Match::Partial,
+            Err(Match::Partial) if text.len() <= LONGEST => Match::Partial,
             _ => Match::No,
         }
     }
 }
 
-/// Why no head was read: the text ends too early, or it is none.
-enum Miss {
-    Short,
-    Other,
-}
+/// What was read, or what is at the place of the head instead: its beginning, or another text.
+type Read<T> = Result<T, Match<Head>>;
 
 /// A place in a text.
-struct From<'t> {
+struct HeadReader<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> From<'t> {
+impl<'t> HeadReader<'t> {
     fn rest(&self) -> &'t str {
         &self.text[self.at..]
     }
 
-    fn take(&mut self, what: &str) -> Result<(), Miss> {
+    fn take(&mut self, what: &str) -> Read<()> {
         match starts(what, self.rest()) {
             Match::Full(length) => self.at += length,
-            Match::Partial => return Err(Miss::Short),
-            Match::No => return Err(Miss::Other),
+            Match::Partial => return Err(Match::Partial),
+            Match::No => return Err(Match::No),
         }
         Ok(())
     }
 
-    fn space(&mut self) -> Result<(), Miss> {
+    fn space(&mut self) -> Read<()> {
         self.at = self.text.len() - self.rest().trim_ascii_start().len();
-        if self.rest().is_empty() { Err(Miss::Short) } else { Ok(()) }
+        if self.rest().is_empty() { Err(Match::Partial) } else { Ok(()) }
     }
 
-    fn until(&mut self, end: &str) -> Result<&'t str, Miss> {
-        let length = self.rest().find(end).ok_or(Miss::Short)?;
+    fn until(&mut self, end: &str) -> Read<&'t str> {
+        let length = self.rest().find(end).ok_or(Match::Partial)?;
         let text = &self.rest()[..length];
         self.at += length + end.len();
         Ok(text)
     }
 
     /// The text before a closing tag, in which no other tag stands.
-    fn word(&mut self, close: &str) -> Result<&'t str, Miss> {
+    fn word(&mut self, close: &str) -> Read<&'t str> {
         let first = close.chars().next().unwrap_or('<');
-        let text = &self.rest()[..self.rest().find(first).ok_or(Miss::Short)?];
+        let text = &self.rest()[..self.rest().find(first).ok_or(Match::Partial)?];
         self.at += text.len();
         self.take(close)?;
         Ok(text)
     }
 
-    fn equals(&mut self, open: &str, end: &str, close: &'static str) -> Result<Head, Miss> {
+    fn equals(&mut self, open: &str, end: &str, close: &'static str) -> Read<Head> {
         let stem = open.strip_suffix('=').unwrap_or(open);
         self.take(stem)?;
         self.space()?;
@@ -115,90 +110,78 @@ impl<'t> From<'t> {
         let line = self.rest().find(['\n', '<']).unwrap_or(self.rest().len());
         let name = match self.until(end) {
             Ok(name) if name.len() <= line => name.trim(),
-            Err(Miss::Short) if line == self.rest().len() => return Err(Miss::Short),
-            _ => return Err(Miss::Other),
+            Err(Match::Partial) if line == self.rest().len() => return Err(Match::Partial),
+            _ => return Err(Match::No),
         };
         let quoted = ['"', '\''].iter().find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
         let name = quoted.unwrap_or(name).to_owned();
-        Ok(Head { length: self.at, name, says: Says::Nothing, closer: close.into(), empty: false })
+        Ok(Head { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), empty: false })
     }
 
-    fn attribute(
-        &mut self,
-        open: &str,
-        end: &str,
-        close: &'static str,
-        name: &str,
-        typing: Typing,
-    ) -> Result<Head, Miss> {
+    fn attribute(&mut self, open: &str, end: &str, close: &'static str, name: &str, typing: Typing) -> Read<Head> {
         self.take(open)?;
-        let first = self.rest().chars().next().ok_or(Miss::Short)?;
+        let first = self.rest().chars().next().ok_or(Match::Partial)?;
         if !first.is_whitespace() {
-            return Err(Miss::Other);
+            return Err(Match::No);
         }
         let length = start_tag::end(self.rest(), end);
         let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
         // A tag that begins before this one has ended shows that this is none, and ends the wait for its end.
         if attributes.contains(open) {
-            return Err(Miss::Other);
+            return Err(Match::No);
         }
-        let length = length.ok_or(Miss::Short)?;
+        let length = length.ok_or(Match::Partial)?;
         let short = attributes.strip_suffix('/');
         let attributes = short.unwrap_or(attributes);
-        let name = start_tag::attribute(attributes, name).ok_or(Miss::Other)?.trim().to_owned();
-        let says = match typing {
-            Typing::Schema => Says::Nothing,
+        let name = start_tag::attribute(attributes, name).ok_or(Match::No)?.trim().to_owned();
+        let hint = match typing {
+            Typing::Schema => TypeHint::Unknown,
             Typing::Flag(flag) => match start_tag::attribute(attributes, flag).as_deref().map(str::trim) {
-                Some("true" | "True" | "1") => Says::String,
-                Some("false" | "False" | "0") => Says::Json,
-                _ => Says::Nothing,
+                Some("true" | "True" | "1") => TypeHint::String,
+                Some("false" | "False" | "0") => TypeHint::Json,
+                _ => TypeHint::Unknown,
             },
-            Typing::Named(kind) => kind_says(&start_tag::attribute(attributes, kind).unwrap_or_default()),
+            Typing::Named(kind) => kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default()),
         };
         self.at += length + end.len();
-        Ok(Head { length: self.at, name, says, closer: close.into(), empty: short.is_some() })
+        Ok(Head { length: self.at, name, hint, closer: close.into(), empty: short.is_some() })
     }
 
-    fn pair(
-        &mut self,
-        key: (&str, &str),
-        kind: Option<(&str, &str)>,
-        value: (&str, &'static str),
-    ) -> Result<Head, Miss> {
+    fn pair(&mut self, key: (&str, &str), kind: Option<(&str, &str)>, value: (&str, &'static str)) -> Read<Head> {
         self.take(key.0)?;
         let name = self.word(key.1)?.trim().to_owned();
         self.space()?;
-        let mut says = Says::Nothing;
+        let mut hint = TypeHint::Unknown;
         if let Some((open, close)) = kind {
             match starts(open, self.rest()) {
                 Match::Full(length) => {
                     self.at += length;
-                    says = kind_says(self.word(close)?);
+                    hint = kind_hint(self.word(close)?);
                     self.space()?;
                 }
                 // Both may begin alike.
-                Match::Partial => return Err(Miss::Short),
+                Match::Partial => return Err(Match::Partial),
                 Match::No => {}
             }
         }
         self.take(value.0)?;
-        Ok(Head { length: self.at, name, says, closer: value.1.into(), empty: false })
+        Ok(Head { length: self.at, name, hint, closer: value.1.into(), empty: false })
     }
 
-    fn element(&mut self, prefix: &str) -> Result<Head, Miss> {
+    fn element(&mut self, prefix: &str) -> Read<Head> {
         self.take(prefix)?;
         self.take("<")?;
         let name = element_name(self.rest());
         self.at += name.len();
         if self.rest().is_empty() {
-            return Err(Miss::Short);
+            return Err(Match::Partial);
         }
         self.space()?;
         let empty = self.rest().starts_with('/');
         self.at += usize::from(empty);
         self.take(">")?;
         let closer = format!("{prefix}</{name}>").into();
-        Ok(Head { length: self.at, name: name.to_owned(), says: Says::Nothing, closer, empty })
+        Ok(Head { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, empty })
     }
 }
 
@@ -211,13 +194,13 @@ pub(crate) fn element_name(text: &str) -> &str {
     &text[..end]
 }
 
-/// What the name of a JSON type says.
-fn kind_says(kind: &str) -> Says {
+/// The type of a value by the name of a JSON type.
+fn kind_hint(kind: &str) -> TypeHint {
     match kind.trim() {
-        "string" | "str" => Says::String,
+        "string" | "str" => TypeHint::String,
         "number" | "integer" | "int" | "float" | "boolean" | "bool" | "object" | "array" | "null" | "json" => {
-            Says::Json
+            TypeHint::Json
         }
-        _ => Says::Nothing,
+        _ => TypeHint::Unknown,
     }
 }

@@ -1,6 +1,6 @@
 //! What a value's text means where it may hold entities and CDATA sections.
 
-use super::ParamForm;
+use crate::dialect::params::ParamForm;
 use crate::mark::Match;
 use std::borrow::Cow;
 

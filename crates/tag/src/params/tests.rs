@@ -1,5 +1,6 @@
 use super::*;
 use crate::calls::{Calls, Context, Op, Step};
+use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 use json::Tools;
 use serde_json::{Value, json};
 

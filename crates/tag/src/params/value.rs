@@ -1,8 +1,8 @@
 //! One value: said as it comes where it can only be a string, held until its end where its type must be judged first.
 
-use super::head::Says;
-use super::{ParamForm, Style, Trim};
+use super::head::TypeHint;
 use crate::calls::Calls;
+use crate::dialect::params::{ParamForm, Style, Trim};
 use crate::tree;
 use event::Raw;
 use json::{Converted, JsonType, Typed};
@@ -13,7 +13,7 @@ const MISFIT: &str = "a value is not of the type that its parameter asks for and
 #[derive(Debug)]
 pub(super) struct Value {
     form: &'static ParamForm,
-    says: Says,
+    hint: TypeHint,
     /// It is a string and is said as it comes.
     streams: bool,
     /// What may be taken off at the end.
@@ -27,16 +27,16 @@ pub(super) struct Value {
 
 impl Value {
     /// The value of a parameter of which this is known.
-    pub fn new(form: &'static ParamForm, says: Says, typed: &Typed<'_>, calls: &mut Calls) -> Value {
-        let streams = match says {
-            Says::String => true,
-            Says::Json => false,
-            Says::Nothing => typed.only_string(),
+    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &Typed<'_>, calls: &mut Calls) -> Value {
+        let streams = match hint {
+            TypeHint::String => true,
+            TypeHint::Json => false,
+            TypeHint::Unknown => typed.only_string(),
         };
         if streams {
             calls.arguments("\"");
         }
-        Value { form, says, streams, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
+        Value { form, hint, streams, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
     }
 
     /// Whether entities and CDATA sections are to be resolved before the text comes here.
@@ -141,7 +141,7 @@ impl Value {
             return converted;
         }
         let text = self.form.plain(&self.held);
-        if self.says == Says::Json {
+        if self.hint == TypeHint::Json {
             let bare = text.trim_ascii();
             if Raw::parse(bare).is_ok() {
                 out.push_str(bare);

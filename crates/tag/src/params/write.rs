@@ -1,7 +1,7 @@
 //! Parameters as the models of a dialect write them.
 
 use super::head::element_name;
-use super::{ParamForm, Style, Typing};
+use crate::dialect::params::{ParamForm, Style, Typing};
 use quick_xml::escape::escape;
 use serde_json::{Map, Value};
 

@@ -1,12 +1,14 @@
 //! The answer's text, in which calls, reasoning and what is left out are searched for.
 
 use super::contest::Contest;
-use super::mode::{Exclusion, Header, Mode, Prose};
+use super::mode::{Header, Mode};
 use super::open_call::OpenCall;
+use super::prose::{Exclusion, Prose};
 use super::router::{Position, Router, Transition};
 use crate::calls::Step;
 use crate::dialect::{Form, Scope};
-use crate::look::{Look, Marker, Target, ends_itself, is_fence};
+use crate::form::{ends_itself, is_fence};
+use crate::look::{Look, Marker, Target};
 use crate::mark::{Match, ceil, space};
 use crate::outlet::Outlet;
 use std::rc::Rc;

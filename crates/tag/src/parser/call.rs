@@ -1,8 +1,9 @@
 //! An open call: what its contest finds is emitted, and what turns out not to be a call is released.
 
 use super::contest::Contest;
-use super::mode::{Exclusion, Mode, Prose};
+use super::mode::Mode;
 use super::open_call::{OpenCall, Report};
+use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::{End, NO_TOOL, Op, Step};
 use crate::dialect::Form;
@@ -48,6 +49,16 @@ impl Router {
         rest.truncate(before);
         *held = rest;
         (mode, Step::Back(before))
+    }
+
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing.
+    #[inline]
+    pub fn arguments(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) -> bool {
+        let is_read = call.contest.push_arguments(text);
+        if is_read {
+            self.write(call, out);
+        }
+        is_read
     }
 
     /// Begins the call of a tool that was named by what came before the text.
@@ -223,7 +234,7 @@ impl Router {
             self.emitter.warn("tag_unparsed", &format!("not a call: {why}"), &raw[..at], out);
         }
         if is_shallow || at == 0 {
-            return (call.within.mode(if is_shallow { call.exclusion } else { Exclusion::All }), raw);
+            return (Mode::new(call.within, if is_shallow { call.exclusion } else { Exclusion::All }), raw);
         }
         let rest = raw.split_off(at);
         (self.literal(call.within, &raw, out).into(), rest)

@@ -101,6 +101,18 @@ impl Contest {
         }
     }
 
+    /// Reads a piece that is all inside the arguments of the one call that is left, and returns true; or reads nothing.
+    #[inline]
+    pub fn push_arguments(&mut self, text: &str) -> bool {
+        let [winner] = &mut self.candidates[..] else { return false };
+        let is_read = winner.at == self.raw.len() && winner.run.arguments(text, &mut winner.calls);
+        if is_read {
+            self.raw.push_str(text);
+            winner.at = self.raw.len();
+        }
+        is_read
+    }
+
     /// Takes out the candidates that failed. When all did, the one that read most is left: returns how far it came, and why no
     /// further.
     pub fn failure(&mut self) -> Option<(usize, &'static str)> {

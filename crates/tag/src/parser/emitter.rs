@@ -2,7 +2,7 @@
 //! reasoning, and calls that the end of reasoning would take back.
 
 use super::gate::Gate;
-use super::mode::Prose;
+use super::prose::Prose;
 use crate::dialect::Prefilled;
 use crate::outlet::{Outlet, Piece};
 

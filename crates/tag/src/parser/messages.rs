@@ -5,7 +5,8 @@
 //! header of an answer may lack its beginning, which was in the prompt.
 //! Source: the Harmony response format of OpenAI (openai/harmony, docs/format.md) and what models do beside it.
 
-use super::mode::{Exclusion, Header, Mode, Prose};
+use super::mode::{Header, Mode};
+use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::Step;
 use crate::dialect::{Form, Needs, Part, Scope};

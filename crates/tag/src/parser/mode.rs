@@ -1,6 +1,7 @@
 //! The states of a parser. The drawing of their transitions is in the parent module.
 
 use super::open_call::OpenCall;
+use super::prose::{Exclusion, Prose};
 
 /// The state of a parser: what the next byte is part of.
 #[derive(Debug)]
@@ -28,24 +29,6 @@ pub(super) struct Header {
     pub is_quoted: bool,
 }
 
-/// What text is that is neither a call nor a marker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Prose {
-    Answer,
-    Reasoning,
-}
-
-/// The readings of the next byte that failed before. The byte is not read in these ways again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Exclusion {
-    #[default]
-    Nothing,
-    /// Forms without a marker, which may begin a message.
-    Unmarked,
-    /// Markers, too: the byte is text.
-    All,
-}
-
 impl Default for Mode {
     fn default() -> Self {
         Mode::Answer(Exclusion::Nothing)
@@ -53,6 +36,14 @@ impl Default for Mode {
 }
 
 impl Mode {
+    /// The state that reads this kind of text.
+    pub fn new(prose: Prose, exclusion: Exclusion) -> Mode {
+        match prose {
+            Prose::Answer => Mode::Answer(exclusion),
+            Prose::Reasoning => Mode::Reasoning(exclusion),
+        }
+    }
+
     /// What text is in this state.
     pub fn prose(&self) -> Prose {
         match self {
@@ -69,18 +60,9 @@ impl Mode {
     }
 }
 
-impl Prose {
-    /// The state that reads this kind of text.
-    pub fn mode(self, excluded: Exclusion) -> Mode {
-        match self {
-            Prose::Answer => Mode::Answer(excluded),
-            Prose::Reasoning => Mode::Reasoning(excluded),
-        }
-    }
-}
-
 impl From<Prose> for Mode {
+    /// The state that reads this kind of text.
     fn from(prose: Prose) -> Mode {
-        prose.mode(Exclusion::Nothing)
+        Mode::new(prose, Exclusion::Nothing)
     }
 }

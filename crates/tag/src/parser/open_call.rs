@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::gate::Gate;
-use super::mode::{Exclusion, Prose};
+use super::prose::{Exclusion, Prose};
 
 /// A call, or several that belong together, or text that may still become one.
 #[derive(Debug)]

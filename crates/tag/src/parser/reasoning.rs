@@ -1,12 +1,14 @@
 //! Reasoning, up to the marker that ends it, or a call that does.
 
 use super::contest::Contest;
-use super::mode::{Exclusion, Mode, Prose};
+use super::mode::Mode;
 use super::open_call::OpenCall;
+use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::Step;
 use crate::dialect::Form;
-use crate::look::{Look, Target, ends_itself};
+use crate::form::ends_itself;
+use crate::look::{Look, Target};
 use crate::mark::Match;
 use crate::outlet::Outlet;
 use std::rc::Rc;

@@ -1,7 +1,8 @@
 //! What all states of a parser share.
 
 use super::emitter::Emitter;
-use super::mode::{Mode, Prose};
+use super::mode::Mode;
+use super::prose::Prose;
 use crate::dialect::Form;
 use crate::look::Look;
 use crate::outlet::Outlet;

@@ -1,6 +1,6 @@
 //! The parts of a call, one after the other.
 
-use super::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
+use super::state::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
 use crate::calls::{Calls, Context, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
@@ -18,7 +18,7 @@ impl Run {
         match &form.call[n] {
             Part::Mark(marks) => match self.find(marks, text) {
                 // What may follow the last marker that must stand there makes the call no more whole.
-                Match::Full(length) if self.begun && may_end(&form.call[n + 1..]) => {
+                Match::Full(length) if self.has_begun && may_end(&form.call[n + 1..]) => {
                     self.whole(calls);
                     self.place = Place::Tail(n + 1);
                     Step::Whole(length)
@@ -64,7 +64,7 @@ impl Run {
             }
             Part::Id { until } => self.id(n, until, text, calls),
             Part::Tag(tag) => self.tag(n, tag, text, context, calls),
-            Part::Arguments => self.arguments(n, text, context, calls),
+            Part::Arguments => self.json_arguments(n, text, context, calls),
             Part::Calls(keys) => {
                 if let Engine::None = self.engine {
                     self.engine = Engine::Envelope(Box::new(Envelope::new(keys)));
@@ -103,7 +103,7 @@ impl Run {
                 }
                 match &mut self.engine {
                     Engine::Params(params) => {
-                        self.deep = true;
+                        self.is_deep = true;
                         match params.push(text, context, calls) {
                             Step::Done(length) => {
                                 self.engine = Engine::None;
@@ -112,7 +112,7 @@ impl Run {
                             step => step,
                         }
                     }
-                    _ => self.arguments(n, text, context, calls),
+                    _ => self.json_arguments(n, text, context, calls),
                 }
             }
             Part::Free(free) => self.free(n, free, text, context, calls),
@@ -128,8 +128,8 @@ impl Run {
     fn said(&mut self, before: usize, calls: &Calls) {
         for op in &calls.ops[before..] {
             match op {
-                Op::Name(_) => self.begun = true,
-                Op::Done => (self.begun, self.whole) = (false, self.whole + 1),
+                Op::Name(_) => self.has_begun = true,
+                Op::Done => (self.has_begun, self.whole) = (false, self.whole + 1),
                 _ => {}
             }
         }
@@ -164,7 +164,7 @@ impl Run {
         let word = text[..at].trim_matches(' ');
         // The marker after it may have begun, so nothing can be added to the name.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && alone && header == Header::Name && !self.begun && self.has_no_id() {
+        if ends && alone && header == Header::Name && !self.has_begun && self.has_no_id() {
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
@@ -175,7 +175,7 @@ impl Run {
         let Match::Full(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
         if header == Header::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
             self.nameless = Some((word.to_owned(), String::new()));
-        } else if !self.begun {
+        } else if !self.has_begun {
             let (word, id) = match header {
                 Header::Name => (word, None),
                 Header::Counted => (counted(word, context), Some(word)),
@@ -198,7 +198,7 @@ impl Run {
     fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut Calls) {
         name.clone_into(&mut self.name);
         calls.begin(name, id);
-        self.begun = true;
+        self.has_begun = true;
     }
 
     fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut Calls) -> Step {
@@ -257,7 +257,7 @@ impl Run {
     }
 
     /// The arguments as one JSON object, or nothing before the next marker.
-    fn arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn json_arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
             if let Some(failed) = self.gap(at, LONGEST) {
@@ -281,7 +281,7 @@ impl Run {
                     Match::No => Step::Fail(at, "the arguments are not a JSON object"),
                 };
             }
-            self.deep = true;
+            self.is_deep = true;
             self.engine = Engine::Json(Some(Balance::default()));
             return Step::On(at);
         }
@@ -320,7 +320,7 @@ impl Run {
         if let Engine::None = self.engine {
             self.engine = Engine::Free(Box::new(Free::new(free)));
         }
-        self.deep = true;
+        self.is_deep = true;
         let Engine::Free(engine) = &mut self.engine else { return fail("no engine") };
         match engine.push(text, &self.name, context, calls) {
             Step::Done(length) => {

@@ -1,8 +1,9 @@
 //! The text around the calls of a section.
 
-use super::{GAP, GAPS, NO_MARK, Place, Run, first};
+use super::state::{GAP, NO_MARK, Place, Run};
 use crate::calls::{Calls, Step};
 use crate::dialect::Part;
+use crate::form::first;
 use crate::mark::{Match, find, space};
 
 impl Run {
@@ -10,7 +11,7 @@ impl Run {
         if let Some(section) = &self.form.section {
             match self.find(section.open, text) {
                 Match::Full(n) => {
-                    (self.section, self.place, self.waited) = (true, Place::Inside, 0);
+                    (self.in_section, self.place, self.waited) = (true, Place::Inside, 0);
                     return Step::On(n);
                 }
                 Match::Partial => return Step::More(0),
@@ -78,13 +79,6 @@ impl Run {
         Step::More(text.len())
     }
 
-    /// Takes this much white space; the failure, at the byte that is one too many, where it goes on for longer than `most`.
-    pub(super) fn gap(&mut self, at: usize, most: usize) -> Option<Step> {
-        let room = most.saturating_sub(self.waited);
-        self.waited += at;
-        (at > room).then_some(Step::Fail(room + 1, GAPS))
-    }
-
     /// The markers that may follow when the call is whole already: each may be missing.
     pub(super) fn tail(&mut self, n: usize, text: &str) -> Step {
         let at = space(text);
@@ -133,7 +127,7 @@ impl Run {
                 Match::Partial => perhaps = true,
                 Match::No => {}
             }
-            if self.section {
+            if self.in_section {
                 let between = section.between.trim();
                 if !between.is_empty()
                     && let Some(after) = rest.strip_prefix(between)

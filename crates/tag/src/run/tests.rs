@@ -1,5 +1,5 @@
-use super::first;
 use crate::dialect::Dialect;
+use crate::form::first;
 use crate::look::Look;
 use crate::outlet::{Outlet, Piece};
 use crate::parser::Parser;

@@ -1,67 +1,77 @@
 //! Closers in a value: which of them end it.
 
-use super::{Go, HELD, Next, Params, State, space};
-use crate::calls::{Calls, Context};
-use crate::mark::Match;
+use super::state::{Follower, HELD, Params, ParamsState};
+use crate::calls::{Calls, Context, Step};
+use crate::mark::{Match, space};
 use crate::params::value::Value;
 
 impl Params {
-    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Go {
+    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
-            return Go::More(at);
+            return Step::More(at);
         }
         match self.next(&text[at..]) {
-            Next::Closer => {
+            Match::Full(Follower::CallCloser) => {
                 self.end_value(context, calls);
                 return self.close(at, calls);
             }
-            Next::Head(head) if self.may_follow(&head, context) => {
+            Match::Full(Follower::Parameter(head)) if self.may_follow(&head, context) => {
                 let length = head.length;
                 self.end_value(context, calls);
                 self.begin(head, context, calls);
-                return Go::On(at + length);
+                return Step::On(at + length);
             }
-            Next::Perhaps => return Go::More(at),
+            Match::Partial => return Step::More(at),
             _ => {}
         }
         self.release(calls);
-        Go::On(at)
+        Step::On(at)
     }
 
     /// Behind closers of the call, in a value that holds them or lacks its own. They close the call where the text ends or another
     /// call begins. Before other text a closer alone is the value's; several, such as those of call and section, may be the end of
     /// the call too: the value is held, for at most [`HELD`] bytes, until its closer, another call or the end of the text decides.
-    pub(super) fn ending(&mut self, text: &str, last: bool, calls: &mut Calls) -> Go {
+    pub(super) fn ending(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut Calls) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
-            return Go::More(at);
+            return Step::More(at);
         }
         let rest = &text[at..];
         match (self.outside.closer(rest, last), self.outside.opener(rest)) {
             (Match::Full(length), _) => {
                 self.held.push_str(&rest[..length]);
                 self.closers += 1;
-                return Go::On(at + length);
+                return Step::On(at + length);
             }
-            (_, Match::Full(_)) => return Go::Ended,
-            (Match::Partial, _) | (_, Match::Partial) if !last => return Go::More(at),
+            (_, Match::Full(_)) => return self.end_at_closers(context, calls),
+            (Match::Partial, _) | (_, Match::Partial) if !last => return Step::More(at),
             _ => {}
         }
         if let Some(value) = self.value.as_mut().filter(|_| self.closers > 1) {
             value.suspend();
         }
         self.release(calls);
-        Go::On(at)
+        Step::On(at)
+    }
+
+    /// The value has no closer of its own: the call's end begins with the first of its closers that are held.
+    pub(super) fn end_at_closers(&mut self, context: &Context<'_>, calls: &mut Calls) -> Step {
+        if let Some(value) = &mut self.value {
+            value.cut();
+        }
+        self.end_value(context, calls);
+        self.close(0, calls);
+        Step::Back(self.behind)
     }
 
     /// Whether the call ends where the text does; with `all`, all of it was read.
     pub(super) fn ends_here(&self, all: bool) -> bool {
         match self.state {
-            State::Ending => all || self.is_suspended(),
-            State::Inside => self.is_suspended(),
+            ParamsState::Ending => all || self.is_suspended(),
+            ParamsState::Inside => self.is_suspended(),
             _ => false,
         }
     }
@@ -70,19 +80,12 @@ impl Params {
         self.behind <= HELD && self.value.as_ref().is_some_and(Value::is_suspended)
     }
 
-    /// The value had not ended.
-    pub(super) fn resume(&mut self, calls: &mut Calls) {
-        if let Some(value) = &mut self.value {
-            value.resume(calls);
-        }
-    }
-
     /// A closer that may count.
-    pub(super) fn hold(&mut self, state: State, closer: &str) -> Go {
+    pub(super) fn hold(&mut self, state: ParamsState, closer: &str) -> Step {
         self.held.clear();
         self.held.push_str(closer);
         self.state = state;
-        Go::On(closer.len())
+        Step::On(closer.len())
     }
 
     /// What was held is text.
@@ -90,6 +93,6 @@ impl Params {
         let held = std::mem::take(&mut self.held);
         self.text(&held, calls);
         self.held = held;
-        self.state = State::Inside;
+        self.state = ParamsState::Inside;
     }
 }

@@ -1,0 +1,179 @@
+//! The parameters of one call, as far as they were read.
+
+use crate::calls::{Calls, Context, Step};
+use crate::dialect::params::{ParamForm, Style};
+use crate::mark::{Match, find};
+use crate::params::head::Head;
+use crate::params::outside::Outside;
+use crate::params::value::Value;
+use json::{JsonType, Typed};
+use std::borrow::Cow;
+
+/// The parameters of one call, from behind its head to before its end.
+///
+/// A closer counts only if what comes after it may follow there, so a value may hold closers. If it is missing, the next
+/// parameter ends the value where it begins a line, and so do the closers of the call where another call or the end of the text
+/// follows. How the text was cut never shows, and each byte is read once, but for the few that may be a marker.
+#[derive(Debug)]
+pub(crate) struct Params {
+    pub(super) form: &'static ParamForm,
+    pub(super) outside: Outside,
+    pub(super) tool: String,
+    pub(super) state: ParamsState,
+    /// The names of the parameters so far.
+    pub(super) given: Vec<String>,
+    pub(super) value: Option<Value>,
+    pub(super) closer: Cow<'static, str>,
+    /// The value's next byte begins a line.
+    pub(super) is_line_start: bool,
+    /// The value may hold no elements.
+    pub(super) is_flat: bool,
+    /// Closers and the white space after them, while it is not known whether they count.
+    pub(super) held: String,
+    /// How many closers of the call and its section follow each other there.
+    pub(super) closers: usize,
+    /// How many bytes were read since the first of these closers, or of those at which the value was suspended.
+    pub(super) behind: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ParamsState {
+    /// Before a parameter or the end.
+    Between,
+    /// At the beginning of a value.
+    Start,
+    Inside,
+    /// In a CDATA section.
+    Data,
+    /// After the value's closer, which may count.
+    Closed,
+    /// After closers of the call in a value without its own, which may count.
+    Ending,
+    Done,
+}
+
+/// How much text is held behind several closers of the call that stand in an open value, in bytes.
+pub(super) const HELD: usize = 4096;
+
+/// What may follow white space between two parameters.
+pub(super) enum Follower {
+    Parameter(Head),
+    /// A marker that closes the call.
+    CallCloser,
+}
+
+impl Params {
+    /// The parameters of a call of this tool.
+    pub fn new(form: &'static ParamForm, outside: Outside, tool: &str) -> Params {
+        Params {
+            form,
+            outside,
+            tool: tool.to_owned(),
+            state: ParamsState::Between,
+            given: Vec::new(),
+            value: None,
+            closer: Cow::Borrowed(""),
+            is_line_start: false,
+            is_flat: true,
+            held: String::new(),
+            closers: 0,
+            behind: 0,
+        }
+    }
+
+    /// What the text begins with, where a parameter may begin.
+    pub(super) fn next(&self, text: &str) -> Match<Follower> {
+        let closer = find(self.form.call_closers, text);
+        if let Match::Full(_) = closer {
+            return Match::Full(Follower::CallCloser);
+        }
+        match self.form.head(text) {
+            Match::Full(head) => Match::Full(Follower::Parameter(head)),
+            Match::Partial => Match::Partial,
+            Match::No if closer == Match::Partial => Match::Partial,
+            Match::No => Match::No,
+        }
+    }
+
+    /// Whether this parameter may stand after a closer. Where each name makes a tag, a value may hold such tags too, so that it
+    /// must be a parameter of the tool or begin a line.
+    pub(super) fn may_follow(&self, head: &Head, context: &Context<'_>) -> bool {
+        let Style::Element { prefix } = self.form.style else { return true };
+        let parameters = self.parameters(context);
+        !prefix.is_empty() || !parameters.is_known() || self.is_due(head, &parameters) || self.held.contains('\n')
+    }
+
+    /// Whether this parameter ends a value that has no closer.
+    pub(super) fn may_cut(&self, head: &Head, context: &Context<'_>) -> bool {
+        let parameters = self.parameters(context);
+        let element = matches!(self.form.style, Style::Element { .. });
+        if parameters.is_known() { self.is_due(head, &parameters) && (self.is_flat || !element) } else { !element }
+    }
+
+    pub(super) fn is_due(&self, head: &Head, parameters: &Typed<'_>) -> bool {
+        parameters.declares(&head.name) && !self.given.contains(&head.name)
+    }
+
+    pub(super) fn begin(&mut self, head: Head, context: &Context<'_>, calls: &mut Calls) {
+        if self.given.contains(&head.name) {
+            calls.note("a parameter stands twice");
+        }
+        calls.arguments(if self.given.is_empty() { "{" } else { "," });
+        calls.arguments(&event::quoted(&head.name));
+        calls.arguments(":");
+        let typed = self.parameters(context).property(&head.name);
+        // What may be a string keeps its bytes, tags and all.
+        self.is_flat =
+            typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
+        self.value = Some(Value::new(self.form, head.hint, &typed, calls));
+        self.given.push(head.name);
+        self.closer = head.closer;
+        self.is_line_start = false;
+        self.state = ParamsState::Start;
+        if head.empty {
+            self.end_value(context, calls);
+        }
+    }
+
+    pub(super) fn text(&mut self, piece: &str, calls: &mut Calls) {
+        if self.behind > HELD {
+            self.resume(calls);
+        }
+        if let Some(value) = &mut self.value {
+            value.text(piece, calls);
+        }
+        self.is_line_start = piece.ends_with('\n');
+    }
+
+    /// The value had not ended.
+    pub(super) fn resume(&mut self, calls: &mut Calls) {
+        if let Some(value) = &mut self.value {
+            value.resume(calls);
+        }
+    }
+
+    /// A marker that a value keeps until its meaning is sought.
+    pub(super) fn raw(&mut self, mark: &str, calls: &mut Calls) {
+        if let Some(value) = self.value.as_mut().filter(|value| !value.streams()) {
+            value.data(mark, calls);
+        }
+    }
+
+    pub(super) fn end_value(&mut self, context: &Context<'_>, calls: &mut Calls) {
+        if let (Some(mut value), Some(name)) = (self.value.take(), self.given.last()) {
+            value.resume(calls);
+            value.end(&self.parameters(context).property(name), calls);
+        }
+        self.state = ParamsState::Between;
+    }
+
+    pub(super) fn close(&mut self, at: usize, calls: &mut Calls) -> Step {
+        calls.arguments(if self.given.is_empty() { "{}" } else { "}" });
+        self.state = ParamsState::Done;
+        Step::Done(at)
+    }
+
+    pub(super) fn parameters<'a>(&self, context: &Context<'a>) -> Typed<'a> {
+        context.tools.map(|tools| tools.parameters(&self.tool)).unwrap_or_default()
+    }
+}
