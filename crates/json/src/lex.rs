@@ -81,6 +81,40 @@ pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
     false
 }
 
+/// The text with each backslash escaped that begins no escape of JSON (`C:\Users`), and each raw control character, inside quotes.
+pub(crate) fn with_valid_strings(pieces: &[(Piece, &str)]) -> String {
+    let mut out = String::new();
+    for (piece, text) in pieces {
+        if *piece != Piece::Quoted {
+            out.push_str(text);
+            continue;
+        }
+        let mut chars = text.char_indices();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '\\' => {
+                    let rest = &text[at + 1..];
+                    let unicode = rest.strip_prefix('u').is_some_and(|hex| {
+                        hex.as_bytes().iter().take(4).filter(|c| c.is_ascii_hexdigit()).count() == 4
+                    });
+                    if unicode || rest.starts_with(['"', '\\', '/', 'b', 'f', 'n', 'r', 't', '\'']) {
+                        out.push('\\');
+                        out.extend(chars.next().map(|(_, c)| c));
+                    } else {
+                        out.push_str("\\\\");
+                    }
+                }
+                '\n' => out.push_str("\\n"),
+                '\r' => out.push_str("\\r"),
+                '\t' => out.push_str("\\t"),
+                c if c.is_control() => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+                c => out.push(c),
+            }
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

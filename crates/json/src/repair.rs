@@ -134,7 +134,7 @@ fn mend(body: &str) -> Option<String> {
     if !body.starts_with('{') || !lex::is_closed(&pieces) || pieces.iter().any(|(piece, text)| is_guess(*piece, text)) {
         return None;
     }
-    let strings = mend_strings(&pieces);
+    let strings = lex::with_valid_strings(&pieces);
     if is_object(&strings) {
         return Some(strings);
     }
@@ -156,40 +156,6 @@ fn is_guess(piece: Piece, text: &str) -> bool {
 
 fn is_null(text: &str) -> bool {
     ["null", "none", "undefined"].iter().any(|w| text.eq_ignore_ascii_case(w))
-}
-
-/// Escapes what is no escape (`C:\Users` keeps its backslash) and raw control characters inside the strings.
-fn mend_strings(pieces: &[(Piece, &str)]) -> String {
-    let mut out = String::new();
-    for (piece, text) in pieces {
-        if *piece != Piece::Quoted {
-            out.push_str(text);
-            continue;
-        }
-        let mut chars = text.char_indices();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '\\' => {
-                    let rest = &text[at + 1..];
-                    let unicode = rest.strip_prefix('u').is_some_and(|hex| {
-                        hex.as_bytes().iter().take(4).filter(|c| c.is_ascii_hexdigit()).count() == 4
-                    });
-                    if unicode || rest.starts_with(['"', '\\', '/', 'b', 'f', 'n', 'r', 't', '\'']) {
-                        out.push('\\');
-                        out.extend(chars.next().map(|(_, c)| c));
-                    } else {
-                        out.push_str("\\\\");
-                    }
-                }
-                '\n' => out.push_str("\\n"),
-                '\r' => out.push_str("\\r"),
-                '\t' => out.push_str("\\t"),
-                c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-                c => out.push(c),
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -194,7 +194,7 @@ fn what_is_read() {
                 .into(),
         ),
         (&MIMO, "<parameter=l>[1, 2]</parameter></function>", r#"{"l":[1, 2]} | </function>"#.into()),
-        (&MIMO, "<parameter=o>{'t': None}</parameter></function>", r#"{"o":{"t": null}} | </function>"#.into()),
+        (&MIMO, "<parameter=o>{'t': None}</parameter></function>", r#"{"o":{"t":null}} | </function>"#.into()),
         (
             &MIMO,
             "<parameter=s>\u{1b}[0m\u{7f}\u{9b}\"\\\t日本😀é</parameter></function>",
