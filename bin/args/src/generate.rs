@@ -1,4 +1,4 @@
-//! Man pages and shell completions, made of the same definitions as `--help`.
+//! Man pages and shell completions, made from the same definitions as `--help`.
 
 use clap::{Command, ValueEnum};
 use clap_complete::Shell;
@@ -22,7 +22,7 @@ impl Document {
     /// The document for `command`, as bytes.
     ///
     /// # Errors
-    /// Those of the generators, which write into memory.
+    /// Those of the generator.
     pub fn of(self, mut command: Command) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let shell = match self {
@@ -39,7 +39,7 @@ impl Document {
         Ok(bytes)
     }
 
-    /// Prints the document for `command` on standard output; gives the status to end with. A reader that leaves has enough.
+    /// Prints the document for `command` on standard output; returns the status to end with. A reader that leaves is not an error.
     pub(crate) fn print(self, command: Command) -> Status {
         let name = command.get_name().to_owned();
         let printed = self.of(command).and_then(|bytes| {

@@ -1,4 +1,4 @@
-//! What every command's arguments share: the common options, one-line usage errors, and how a `main` ends.
+//! What all commands share: the common options, usage errors on one line, and the end of `main`.
 
 mod generate;
 
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use stdio::{Failure, Status};
 
-/// The options that every command that reads events has.
+/// The options of every command that reads events.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Common {
     /// Leave out times (`t`, `timestamp`, `duration_ms`) from the events this command writes, so that runs can be compared
     #[arg(long, help_heading = "Common options")]
     pub no_time: bool,
-    /// End with status 2 at the first line that is no event, instead of passing it on as a warning
+    /// End with status 2 at the first line that is not an event, instead of passing it on as a warning
     #[arg(long, help_heading = "Common options")]
     pub strict: bool,
     /// Longest line that is read, in bytes (K, M and G are understood)
@@ -49,10 +49,10 @@ pub fn bytes(text: &str) -> Result<usize, String> {
     usize::try_from(size).ok().filter(|n| *n > 0).ok_or_else(|| UnitError::Range.to_string())
 }
 
-/// Reads the text file `path` and gives what `read` makes of it.
+/// Reads the text file `path` and returns the result of `read`.
 ///
 /// # Errors
-/// One line that names the file: it cannot be opened, is not UTF-8, or what `read` returned.
+/// When the file cannot be opened or is not UTF-8, or `read` fails; the error names the file.
 pub fn file<T, E>(path: &Path, read: impl FnOnce(&str) -> Result<T, E>) -> anyhow::Result<T>
 where
     Result<T, E>: anyhow::Context<T, E>,
@@ -71,8 +71,8 @@ pub fn run<A: Parser>(work: impl FnOnce(A) -> anyhow::Result<Status>) -> ExitCod
     run_with(|_| None, work)
 }
 
-/// As [`run`]. `remedy` is asked what to write instead of an argument that the command does not have, before similar options are
-/// looked for.
+/// As [`run`]. For an argument that the command does not have, `remedy` may return what to write instead; else a similar option is
+/// suggested.
 pub fn run_with<A: Parser>(
     remedy: impl Fn(&str) -> Option<String>,
     work: impl FnOnce(A) -> anyhow::Result<Status>,
@@ -90,7 +90,7 @@ pub fn run_with<A: Parser>(
     if let Some(text) = single_dash(&known, &typed) {
         return refuse(&text);
     }
-    // Read before the arguments that a command requires.
+    // Looked for before clap asks for the arguments that a command requires.
     let parsed =
         known.try_get_matches_from(typed).and_then(|mut matches| match matches.get_one::<Document>("generate") {
             Some(document) => Ok(Err(*document)),
@@ -113,7 +113,7 @@ pub fn run_with<A: Parser>(
     ExitCode::from(status.code())
 }
 
-/// `--help` and `--version`; a reader that leaves (`--help | head -1`) is no error.
+/// Prints `--help` and `--version`. A reader that leaves (`--help | head -1`) is not an error.
 fn print(command: &str, e: &clap::Error) -> Status {
     match e.print() {
         Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
@@ -124,7 +124,7 @@ fn print(command: &str, e: &clap::Error) -> Status {
     }
 }
 
-/// A long option behind one dash, which would be read as `-m odel`.
+/// The message for a long option behind one dash: clap would read `-model` as `-m odel`.
 fn single_dash(command: &clap::Command, typed: &[OsString]) -> Option<String> {
     let words = typed.iter().skip(1).map(|word| word.to_str().unwrap_or_default()).take_while(|word| *word != "--");
     let name =
@@ -134,7 +134,7 @@ fn single_dash(command: &clap::Command, typed: &[OsString]) -> Option<String> {
     Some(format!("-{name}: did you mean '--{name}'? see '{} --help'", command.get_name()))
 }
 
-/// The first paragraph of a usage error, on one line, with the remedy.
+/// The message for a usage error: clap's first paragraph on one line, and a remedy.
 fn usage(command: &str, e: &clap::Error, remedy: impl Fn(&str) -> Option<String>) -> String {
     let text = e.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

@@ -8,50 +8,50 @@ use std::time::Duration;
 ///
 /// Passes every event through, runs the calls as commands of the tools file (no shell), and adds `tool_use`, `tool_result` and,
 /// after the turn's own events, the tool messages in call order. Every failure of a call is a result that the model can act on. The
-/// exit status says how to go on: 0 results are ready, prompt again; 1 the turn is over; 2 the turn failed; 3 calls wait for a person.
+/// exit status is the next step: 0 results are ready, prompt again; 1 the turn is over; 2 the turn failed; 3 calls wait for a person.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tool-exec", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// The tools file: which tools there are, and the command of each
+    /// The tools file: the tools and the command of each
     #[arg(short, long, value_name = "FILE")]
     pub tools: PathBuf,
     /// How many calls run at once
     #[arg(short, long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub jobs: usize,
-    /// How long a call may take, unless its tool says otherwise
+    /// How long a call may take, unless its tool has its own `timeout`
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = above_zero)]
     pub timeout: Duration,
-    /// How much a call may write, unless its tool says otherwise (K, M and G are understood)
+    /// How much a call may write, unless its tool has its own `max_output` (K, M and G are understood)
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = args::bytes)]
     pub max_output: usize,
-    /// How many calls of one turn are run
+    /// How many calls of one turn run; further ones are denied
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
     pub max_calls: usize,
-    /// The order of results; tool messages are in call order always
+    /// The order of results; tool messages are always in call order
     #[arg(long, value_name = "ORDER", value_enum, default_value_t)]
     pub order: Order,
-    /// The choice whose calls are run, when the request asked for several
+    /// The choice whose calls run, when the request asked for several
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub choice: u32,
-    /// Write what a call puts out as it appears, as `tool_progress` events
+    /// Write the output of a call as it appears, as `tool_progress` events
     #[arg(long)]
     pub progress: bool,
 
-    /// Only tools whose name matches run (may be given many times; * and ? stand for any characters)
+    /// Run only tools whose name matches (may be given many times; * matches any characters, ? matches one)
     #[arg(long, value_name = "GLOB", help_heading = "What may run")]
     pub allow: Vec<String>,
-    /// Tools whose name matches never run, whatever --allow says
+    /// Never run tools whose name matches, not even with --allow
     #[arg(long, value_name = "GLOB", help_heading = "What may run")]
     pub deny: Vec<String>,
-    /// The least class of calls that needs a person's yes: danger (such calls are `pending`, status 3, until --approve-call), or none
+    /// The calls that need a person's approval: danger (they are `pending`, status 3, until --approve-call), or none
     #[arg(long, value_name = "CLASS", default_value = "danger", value_parser = approve, help_heading = "What may run")]
     pub approve: Approve,
-    /// Run the call with this id although it needs approval, or was started before and its result is not known
+    /// Run the call with this id although it needs approval, or was started before and its result is unknown
     #[arg(long, value_name = "ID", help_heading = "What may run")]
     pub approve_call: Vec<String>,
-    /// Refuse the call with this id: it gets a `denied` result, whatever --approve-call says
+    /// Refuse the call with this id: it gets a `denied` result, even with --approve-call
     #[arg(long, value_name = "ID", help_heading = "What may run")]
     pub deny_call: Vec<String>,
     /// How calls are confined: none
@@ -61,10 +61,10 @@ pub struct Args {
     /// Keep results of tools that have a `cache` time in this folder, and take them from there
     #[arg(long, value_name = "DIR", help_heading = "What is kept")]
     pub cache: Option<PathBuf>,
-    /// Sync a line to this file before each call starts, and its result after
+    /// Sync a line to this file before each call starts, and its result after it has ended
     #[arg(long, value_name = "LOG", help_heading = "What is kept")]
     pub journal: Option<PathBuf>,
-    /// A log or journal of an earlier run: no call that it answers runs again, and the turn that it ends in is finished
+    /// A log or journal of an earlier run: a call that it answers does not run again, and its last turn is finished
     #[arg(long, value_name = "LOG", help_heading = "What is kept")]
     pub resume: Vec<PathBuf>,
 
@@ -74,7 +74,7 @@ pub struct Args {
     /// Print what would run, one JSON line a call, and run nothing
     #[arg(long, help_heading = "Looking only")]
     pub dry_run: bool,
-    /// Print the ids of the calls that wait for a person, one a line, and run nothing; status 1 when there are none
+    /// Print the ids of the calls that wait for a person, one a line, and run nothing; status 1 without any
     #[arg(long, conflicts_with_all = ["list", "dry_run"], help_heading = "Looking only")]
     pub list_pending: bool,
     #[command(flatten)]
@@ -95,22 +95,22 @@ A tools file:
       \"properties\": {\"city\": {\"type\": \"string\"}}},
     \"exec\": {\"command\": [\"./weather.sh\", \"--city={city}\"], \"class\": \"read\"}}]";
 
-/// The order of results.
+/// The order in which results are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Order {
-    /// As the calls stand in the message
+    /// As the message lists the calls
     #[default]
     Call,
-    /// As they are done
+    /// As the calls end
     Completion,
 }
 
-/// What runs without a person's yes.
+/// Which calls need a person's approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approve {
-    /// Everything.
+    /// None.
     None,
-    /// Everything but calls of class danger.
+    /// Those of class danger.
     Danger,
 }
 
@@ -123,14 +123,14 @@ fn approve(text: &str) -> Result<Approve, String> {
     }
 }
 
-/// A sandbox that is asked for and not there is never replaced by none.
+/// A sandbox that this version does not have is refused: running without one would not be what was asked for.
 fn sandbox(text: &str) -> Result<String, String> {
     match text {
         "none" => Ok(text.to_owned()),
         "landlock" | "bwrap" => {
             Err("this version has no such sandbox, run the whole pipeline inside one and use none".to_owned())
         }
-        _ => Err("there is only none".to_owned()),
+        _ => Err("this version has only none".to_owned()),
     }
 }
 

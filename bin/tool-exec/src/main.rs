@@ -21,7 +21,7 @@ use tool::{Glob, Judge, Log, Plan, Rules, Settings, Tools};
 use turn::{Calls, Session, dry};
 
 fn main() -> ExitCode {
-    supervise::asked().unwrap_or_else(|| ::args::run(exec))
+    supervise::run_if_asked().unwrap_or_else(|| ::args::run(exec))
 }
 
 /// Reads the tools, then lists them, shows what would run, or runs it.

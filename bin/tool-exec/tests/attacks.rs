@@ -266,8 +266,8 @@ fn every_way_to_fail_is_a_result_25() {
         ("segv", "exit status 139 (SIGSEGV)"),
         ("fails", "exit status 3.\nstderr:\nwhy"),
         ("absent", "no-such-program-here is not found in PATH"),
-        ("text", "is no program that can be run"),
-        ("nowhere", "there is no folder"),
+        ("text", "is not an executable file"),
+        ("nowhere", "does not exist"),
         ("listed", "no exec"),
     ] {
         let (status, output) = out.outcome(id);

@@ -1,4 +1,4 @@
-//! The answer that a command which has ended gives to its call.
+//! The answer to a call whose command has ended.
 
 use super::capture::Capture;
 use std::time::Duration;
@@ -67,7 +67,7 @@ fn tail(bytes: &[u8]) -> &[u8] {
     if line < end.len() { &end[line..] } else { end }
 }
 
-/// The name of the signal that a status above 128 stands for, in brackets.
+/// The name of the signal that a status above 128 means, in brackets.
 fn signal(code: i32) -> String {
     match signal_hook::low_level::signal_name(code - 128) {
         Some(name) if code > 128 => format!(" ({name})"),

@@ -1,4 +1,4 @@
-//! Where the program of a command is, and what it is let see of the environment.
+//! Where the program of a command is, and what it gets of the environment.
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 /// The search path where the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Finds the program of a command: a name in `PATH`, anything with a slash from the folder of the tools file.
+/// Finds the program of a command: a name in `PATH`, a path with a slash from the folder of the tools file.
 ///
 /// # Errors
-/// A sentence that says what is missing.
+/// What is missing, for the result of the call.
 pub fn find(name: &str, folder: &Path) -> Result<PathBuf, String> {
     if name.contains('/') {
         let path = folder.join(name);
-        return if runs(&path) { Ok(path) } else { Err(format!("{} is no program that can be run", path.display())) };
+        return if runs(&path) { Ok(path) } else { Err(format!("{} is not an executable file", path.display())) };
     }
     std::env::split_paths(&search_path())
         .filter(|dir| dir.is_absolute())
@@ -31,8 +31,8 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| PATH.into())
 }
 
-/// The whole environment of a command: five variables, and those that its tool names. `home` is a folder of its own. The
-/// arguments are left out where they are longer than the system takes; the command reads them from its standard input.
+/// The whole environment of a command: five variables, and those that its tool names. `home` is its own folder. `TOOL_ARGUMENTS` is left
+/// out where it would be longer than Linux takes (128 KiB, execve(2)); the command has the arguments on its standard input too.
 pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = vec![
         ("PATH".into(), search_path()),

@@ -17,11 +17,11 @@ use tool::{Answer, Call, Exec, Limits, Ready, Status};
 
 /// How long a supervisor may take to end its command before it is given up.
 const BACKSTOP: Duration = Duration::from_secs(5);
-/// What a process may hold of private memory, unless its tool says otherwise.
+/// How much private memory a process may have, in bytes, unless its tool says otherwise.
 const MEMORY: u64 = 4 << 30;
 /// How many files a process may have open, likewise.
 const FILES: u64 = 1024;
-/// How many processes and threads may come to those that the machine has already, likewise.
+/// How many processes and threads may be added to those that the machine has already, likewise.
 const PROCESSES: u64 = 1024;
 
 /// Runs the calls of one tools file as commands.
@@ -109,7 +109,7 @@ impl Runner {
         let program = program::find(program, &self.folder)?;
         let cwd = self.cwd(exec);
         if !cwd.is_dir() {
-            return Err(format!("there is no folder {}", cwd.display()));
+            return Err(format!("the folder {} does not exist", cwd.display()));
         }
         let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
         Command::new(own_program())
@@ -131,7 +131,7 @@ impl Runner {
         let given = exec.limits;
         let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
         Limits {
-            // All cores at once for as long as the clock allows; what escaped the clock ends by this.
+            // All cores at once for as long as the call may take: a process that outlives the timeout ends by this limit.
             cpu: given.cpu.or_else(|| exec.timeout.unwrap_or(self.timeout).checked_mul(cores)),
             memory: given.memory.or(Some(MEMORY)),
             files: given.files.or(Some(FILES)),
@@ -153,11 +153,11 @@ impl Runner {
         let max = exec.max_output.unwrap_or(self.max_output);
         let (mut out, mut err) = (Capture::new(child.stdout.take(), max), Capture::new(child.stderr.take(), max));
         let mut shown = Shown::default();
-        // A command that does not read must not stop what reads from it.
+        // In a task of its own: a command that does not read its input must not keep this one from reading its output.
         let feed = child.stdin.take().map(|mut stdin| {
             let text = format!("{arguments}\n");
             tokio::task::spawn_local(async move {
-                let _ = stdin.write_all(text.as_bytes()).await; // it may close its input, or end
+                let _ = stdin.write_all(text.as_bytes()).await; // fails where the command closes its input, or ends
             })
         });
         let deadline = tokio::time::sleep(timeout);

@@ -1,4 +1,4 @@
-//! A folder for one command, empty at its start and gone at its end: its home, and where it puts what it needs for a while.
+//! A folder for one command, empty at its start and removed at its end: its home, and its place for temporary files.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ impl Scratch {
     /// Makes the folder, for this user alone.
     ///
     /// # Errors
-    /// When it cannot be made; also when something is in its place already, a link too, so that nothing of others is used.
+    /// When it cannot be made, or something has that name already, even a link: another user may have put it there.
     pub fn make(path: &Path) -> std::io::Result<Self> {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
         Ok(Scratch(path.to_owned()))
@@ -21,11 +21,11 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0); // what a command made unremovable stays
+        let _ = std::fs::remove_dir_all(&self.0); // a command may have made a part of it unremovable
     }
 }
 
-/// Names for folders that nobody else uses, below the system's folder for such things.
+/// Names for folders that nobody else uses, below the system's folder for temporary files.
 #[derive(Debug)]
 pub struct Names {
     prefix: String,
@@ -33,7 +33,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// Names of this run.
+    /// Names for the folders of this run.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Names { prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()), next: 0 }

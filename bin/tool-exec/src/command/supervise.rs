@@ -1,9 +1,9 @@
-//! The process that stands over one command: it gives the command a session of its own, sets its limits, and sees to it that nothing
-//! of it is left, its home included, when it ends, is told to end, or `tool-exec` itself is gone.
+//! The supervisor: the process above one command. It starts the command in a session of its own and under its limits. When the command
+//! ends, when it must end, or when `tool-exec` itself is gone, the supervisor removes all that is left of it: processes and home.
 //!
-//! Each call runs as `tool-exec --supervise …`, which starts the command as its child. So all of this is done in a process of its own
-//! between fork and exec, without `unsafe`. As a child subreaper it inherits whatever the command leaves behind, also from a session
-//! of its own (`setsid … &`), and ends it.
+//! Each call runs as `tool-exec --supervise …`, which starts the command as its child: what a library would do between fork and exec,
+//! with `unsafe`, is done in a whole process here. It is a child subreaper (prctl(2)), so it inherits what the command leaves behind,
+//! even from another session (`setsid … &`), and ends it.
 
 use super::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,17 +20,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tool::Limits;
 
-/// What a command gets to end by itself after SIGTERM; then it is killed. Together with the killing less than a second.
+/// How long a command may take to end by itself after SIGTERM, before it is killed. With the killing that is less than a second.
 pub const GRACE: Duration = Duration::from_millis(500);
-/// How long killing may take before it is given up: a process in the middle of a device's work cannot be killed.
+/// How long killing may take before the supervisor gives up: a process in the middle of a device's work cannot be killed.
 const GIVE_UP: Duration = Duration::from_secs(2);
-/// The first argument of the process that supervises.
+/// The first argument of a supervisor.
 const FLAG: &str = "--supervise";
-/// The signal that leaves out the grace.
+/// The signal that ends the command without a grace.
 const NOW: i32 = SIGUSR1;
 
-/// The arguments of the process that runs `program` under `limits`, with a folder `home` that is made for it and removed after it. The
-/// command sees `argv` as its own.
+/// The arguments of the supervisor that runs `program` under `limits`. It makes the folder `home` for the command and removes it. The
+/// command's own arguments are `argv`.
 pub fn arguments(limits: &Limits, home: &Path, program: &Path, argv: &[String]) -> Vec<OsString> {
     let number = |n: Option<u64>| n.map_or_else(|| "-".into(), |n| n.to_string().into());
     let mut all: Vec<OsString> = vec![FLAG.into(), rustix::process::getpid().as_raw_nonzero().to_string().into()];
@@ -42,16 +42,16 @@ pub fn arguments(limits: &Limits, home: &Path, program: &Path, argv: &[String]) 
     all
 }
 
-/// Asks a supervisor to end its command: with [`GRACE`], or at once.
+/// Asks a supervisor to end its command: after [`GRACE`], or at once.
 pub fn end(supervisor: u32, at_once: bool) {
     if let Some(pid) = i32::try_from(supervisor).ok().and_then(Pid::from_raw) {
         let signal = if at_once { Signal::USR1 } else { Signal::TERM };
-        let _ = rustix::process::kill_process(pid, signal); // gone already: nothing to end
+        let _ = rustix::process::kill_process(pid, signal); // fails where it has ended already
     }
 }
 
-/// When this process was started to supervise: does that, and gives the status to end with.
-pub fn asked() -> Option<ExitCode> {
+/// Supervises a command if this process was started for that, and returns the status to end with; else `None`.
+pub fn run_if_asked() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1);
     if args.next()? != FLAG {
         return None;
@@ -60,7 +60,7 @@ pub fn asked() -> Option<ExitCode> {
     let [parent, cpu, memory, files, processes, home, program, name, rest @ ..] = &args[..] else {
         return Some(ExitCode::from(2));
     };
-    let mut signals = match Woken::new() {
+    let mut signals = match SupervisorSignals::new() {
         Ok(signals) => signals,
         Err(e) => return Some(cannot_start(&e)),
     };
@@ -68,7 +68,7 @@ pub fn asked() -> Option<ExitCode> {
         return Some(ExitCode::from(2));
     }
     let _home = match Scratch::make(Path::new(home)) {
-        Ok(home) => home, // removed when nothing is left that could use it
+        Ok(home) => home, // removed at the end, when no process is left that could use it
         Err(e) => return Some(cannot_start(&e)),
     };
     for (resource, limit) in
@@ -77,7 +77,7 @@ pub fn asked() -> Option<ExitCode> {
         lower(resource, limit.to_str().and_then(|n| n.parse().ok()));
     }
     lower(Resource::Core, Some(0));
-    // Whatever this process was handed beside the three pipes does not reach the command.
+    // The command gets the three pipes and no other file that this process was handed.
     close_fds::set_fds_cloexec(3, &[]);
     match Command::new(program).arg0(name).args(rest).process_group(0).spawn() {
         Ok(child) => Some(ExitCode::from(watch(child.id(), &mut signals))),
@@ -90,7 +90,7 @@ fn cannot_start(e: &std::io::Error) -> ExitCode {
     ExitCode::from(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
-/// Leaves the terminal and the process that started this one, and ends with that. `false`: it has ended already.
+/// Leaves the terminal, and asks to be ended with the process that started this one. `false`: that process has ended already.
 fn leave(parent: &OsString) -> bool {
     let _ = rustix::process::setsid(); // fails only for the leader of a group, which a fresh child is not
     #[cfg(target_os = "linux")]
@@ -110,10 +110,10 @@ fn lower(resource: Resource, limit: Option<u64>) {
     let _ = rustix::process::setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) });
 }
 
-/// Waits for the command, then ends whatever it left; gives the status to end with, like a shell's.
-fn watch(leader: u32, signals: &mut Woken) -> u8 {
+/// Waits for the command and ends whatever it left behind; returns the status to end with, like a shell's.
+fn watch(leader: u32, signals: &mut SupervisorSignals) -> u8 {
     let leader = i32::try_from(leader).ok().and_then(Pid::from_raw);
-    let (mut status, mut ending, mut told) = (None, None::<Instant>, false);
+    let (mut status, mut ending, mut is_warned) = (None, None::<Instant>, false);
     loop {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -122,7 +122,7 @@ fn watch(leader: u32, signals: &mut Woken) -> u8 {
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
-                // No child is left, neither the command nor what it left behind.
+                // No child is left: neither the command nor anything that it left behind.
                 Err(_) => return u8::try_from(status.unwrap_or(255)).unwrap_or(255),
             }
         }
@@ -135,14 +135,14 @@ fn watch(leader: u32, signals: &mut Woken) -> u8 {
         let wait = match ending {
             None => None,
             Some(at) if at > now => {
-                if !std::mem::replace(&mut told, true) {
+                if !std::mem::replace(&mut is_warned, true) {
                     kill_tree(leader.filter(|_| status.is_none()), Signal::TERM);
                 }
                 Some(at - now)
             }
             Some(at) if now < at + GIVE_UP => {
                 kill_tree(leader.filter(|_| status.is_none()), Signal::KILL);
-                // What was forked in the meantime is found the next time.
+                // The next round finds what was forked in the meantime.
                 Some(Duration::from_millis(10))
             }
             Some(_) => return 137,
@@ -151,11 +151,11 @@ fn watch(leader: u32, signals: &mut Woken) -> u8 {
     }
 }
 
-/// Sends `signal` to the group of the command (`leader`, while it is not yet waited for, so that its number is its own), and to every
-/// process that descends from this one.
+/// Sends `signal` to the process group of the command, and to every process that descends from this one. `leader` is the command
+/// until it is waited for: after that the system may give its number to another process.
 fn kill_tree(leader: Option<Pid>, signal: Signal) {
     if let Some(leader) = leader {
-        // One call that no fork can run away from.
+        // One call for the whole group: a process that forks cannot outrun it.
         let _ = rustix::process::kill_process_group(leader, signal);
     }
     for pid in descendants() {
@@ -163,12 +163,12 @@ fn kill_tree(leader: Option<Pid>, signal: Signal) {
     }
 }
 
-/// The processes below this one. Nothing where there is no /proc.
+/// The processes below this one; none without /proc.
 fn descendants() -> Vec<Pid> {
     let mut all: Vec<(i32, i32)> = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
-        // "pid (name) state parent …": the name may hold anything, brackets too.
+        // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even brackets.
         let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
         let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
         all.extend(parent.map(|parent| (pid, parent)));
@@ -183,14 +183,14 @@ fn descendants() -> Vec<Pid> {
     found.into_iter().skip(1).filter_map(Pid::from_raw).collect()
 }
 
-/// The signals that matter here, as flags and as something that a wait sees.
-struct Woken {
+/// The signals of a supervisor, as flags and as a socket that a wait sees.
+struct SupervisorSignals {
     end: Arc<AtomicBool>,
     now: Arc<AtomicBool>,
     wake: UnixStream,
 }
 
-impl Woken {
+impl SupervisorSignals {
     fn new() -> std::io::Result<Self> {
         let (wake, write) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
@@ -207,10 +207,10 @@ impl Woken {
             signal_hook::flag::register(signal, Arc::clone(flag))?;
             signal_hook::low_level::pipe::register(signal, write.try_clone()?)?;
         }
-        Ok(Woken { end, now, wake })
+        Ok(SupervisorSignals { end, now, wake })
     }
 
-    /// Waits for a signal, at most so long.
+    /// Waits for a signal, for `most` at the most.
     fn wait(&mut self, most: Option<Duration>) {
         let most = most.and_then(|time| Timespec::try_from(time).ok());
         let _ = poll(&mut [PollFd::new(&self.wake, PollFlags::IN)], most.as_ref());

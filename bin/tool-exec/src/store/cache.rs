@@ -1,4 +1,4 @@
-//! Results on disk: one file each, named by its key, readable by this user alone.
+//! Results on disk: a file for each, named by its key, that this user alone can read.
 
 use anyhow::{Context, bail};
 use event::Object;
@@ -33,7 +33,7 @@ impl Cache {
         }
         let meta = folder.symlink_metadata().with_context(|| format!("{name}: the cache cannot be used"))?;
         if !meta.is_dir() {
-            bail!("{name}: the cache is no folder (links are not followed), name another");
+            bail!("{name}: the cache is not a folder (links are not followed), name another");
         }
         if meta.uid() != rustix::process::geteuid().as_raw() {
             bail!("{name}: the cache belongs to another user, name another");
@@ -44,7 +44,8 @@ impl Cache {
         Ok(Cache { folder: folder.to_owned(), written: 0 })
     }
 
-    /// The result kept under `key`, if it is not older than `life`. A file that is not this user's own, or not whole, is none.
+    /// The result kept under `key`, if it is not older than `life`. A file that is incomplete or that another user may have written does
+    /// not count.
     pub fn get(&self, key: &Hash, life: Duration) -> Option<Answer> {
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
         let mut file = OpenOptions::new().read(true).custom_flags(flags).open(self.path(key)).ok()?;
@@ -69,10 +70,10 @@ impl Cache {
         })
     }
 
-    /// Keeps a whole, successful result. The file appears under its name only when it is complete.
+    /// Keeps a complete, successful result; any other one is passed over. The file gets its name when it is complete.
     ///
     /// # Errors
-    /// When the disk is full or broken; nothing half-written is left.
+    /// When the disk is full or broken; nothing is left of the file.
     pub fn put(&mut self, key: &Hash, tool: &str, answer: &Answer) -> std::io::Result<()> {
         if answer.status != Status::Success || answer.truncated {
             return Ok(());

@@ -18,7 +18,7 @@ pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
                 None => return false,
             }
         } else {
-            // Looked at before it is opened: opening a pipe would take its writer's first reader away.
+            // Looked at before it is opened: a pipe that is opened and closed again costs its writer its reader.
             match path.metadata().ok().filter(|m| m.is_file()).and_then(|_| File::open(path).ok()) {
                 Some(file) => Box::new(file),
                 None => return false,
@@ -38,7 +38,7 @@ pub fn read_ahead(files: &[PathBuf], mut look: impl FnMut(&str)) -> bool {
     true
 }
 
-/// Standard input that is a file on disk, read from where it stands without moving it.
+/// Standard input that is a file on disk, read from its current offset without moving that.
 struct Stdin {
     file: OwnedFd,
     at: u64,
