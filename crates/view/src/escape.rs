@@ -1,4 +1,4 @@
-//! Text of a model or a tool, made fit for people's eyes.
+//! Text of a model or a tool that is safe to show: hidden characters are written out, and lines are cut to a width.
 
 pub use event::is_hidden;
 use std::borrow::Cow;
@@ -14,22 +14,22 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// How many columns `c` takes, rather too many than too few: terminals disagree about emoji that are put together of several
-/// characters, and a card that is one column too short still looks like one.
+/// How many columns `c` takes, at most. Terminals disagree about emoji that consist of several characters; a card that is one column
+/// too short still looks like a card, one that is too long does not.
 pub(crate) fn width(c: char) -> usize {
     if c == '\u{fe0f}' { 1 } else { c.width().unwrap_or(0) }
 }
 
-/// How many columns `text` takes at most (see [`safe`]; a tab or a line feed counts nothing).
+/// How many columns `text` takes at most; a tab or a line feed counts as 0. For text from [`safe`].
 pub fn columns(text: &str) -> usize {
     text.chars().map(width).sum()
 }
 
-/// `text` on one line, at most `limit` columns wide: safe, each run of white space one space, `…` where it was cut.
+/// `text` on one line, at most `limit` columns wide: hidden characters written out, each run of white space one space, `…` at a cut.
 pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let (mut used, mut space, mut marks) = (0, false, 0);
-    // Where to cut, should there turn out to be more than fits: the last place that leaves room for the sign.
+    // Where to cut if more comes than fits: the last place that leaves room for the sign.
     let mut cut = 0;
     for c in Shown(text.chars(), None) {
         if c.is_whitespace() {
@@ -44,7 +44,7 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
             break;
         }
         if marks > 4 {
-            continue; // a letter needs no more accents, and there is no end of them
+            continue; // a letter takes any number of accents: without a limit a line has no end
         }
         if gap == 1 {
             out.push(' ');
@@ -58,7 +58,7 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
     out
 }
 
-/// The characters of a text, hidden ones written out.
+/// The characters of a text; hidden ones are written out.
 struct Shown<'a>(std::str::Chars<'a>, Option<std::vec::IntoIter<char>>);
 
 impl Iterator for Shown<'_> {

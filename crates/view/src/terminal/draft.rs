@@ -1,40 +1,40 @@
-//! Text with Markdown as it streams: what is unfinished is shown as it came, and drawn again as what it is when its block ends.
+//! Text with Markdown as it streams: an unfinished block is shown as it came, and drawn again as Markdown when it ends.
 //!
-//! A block is drawn again only while its beginning is on the screen. Before it would leave it, what is known of it is drawn, up
-//! to a word behind which it can be cut; where that cannot be, it stays as it came. Code between fences is drawn line by line.
+//! A block is drawn again only while its beginning is on the screen. Before the beginning scrolls away, the block is drawn up to a word
+//! after which it can be cut; where it cannot be cut, it stays as it came. Code between fences is drawn line by line.
 
 use super::markdown::{Blocks, Fence, lead};
 use super::pen::{Mark, Pen};
 use super::render::{INDENT, Renderer, code_label, code_style};
 use anstyle::Style;
 
-/// How much is parsed at once, in bytes. A block that is longer stays as it came.
+/// How much is parsed at once, in bytes: each delta parses the unfinished block again. A longer block stays as it came.
 const WINDOW: usize = 8 * 1024;
 
-/// A carriage return, written out.
+/// A carriage return as it is shown.
 const RETURN: &str = "\\x0d";
 
-/// White space as Markdown sees it; that of Unicode is text.
+/// White space by the rules of CommonMark; other white space of Unicode is text.
 const BLANKS: [char; 3] = [' ', '\t', '\n'];
 
 fn is_blank(text: &str) -> bool {
     text.trim_matches(BLANKS).is_empty()
 }
 
-/// What is unfinished of a text.
+/// The unfinished part of a text.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     source: String,
-    /// A carriage return follows it, with which the text so far ended.
+    /// Whether a carriage return follows it: with a line feed next, both are one line end.
     has_return: bool,
-    /// Where `source` begins on the page, and how much of it is there, in bytes.
+    /// Where `source` begins on the page, and how much of it is shown, in bytes.
     start: Mark,
     drawn: usize,
-    /// How much of it was parsed when nothing was finished.
+    /// How much of it was parsed without finding a finished block, in bytes.
     parsed: usize,
-    /// What it is parsed behind, if it goes on a block whose beginning is drawn; see [`lead`].
+    /// What precedes it in the parser's input, where it continues a block whose beginning is drawn; see [`lead`].
     lead: String,
-    /// The code that the text is in, and whether the line at hand has begun before `source`.
+    /// The fence of the code that `source` belongs to, and whether its current line began before `source`.
     fence: Option<Fence>,
     in_line: bool,
     base: Style,
@@ -42,7 +42,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Forgets what the text was in: another one follows.
+    /// Starts another text.
     pub fn reset(&mut self, base: Style) {
         *self = Draft { base, ..Draft::default() };
     }
@@ -58,8 +58,8 @@ impl Draft {
         self.rest(pen);
     }
 
-    /// Takes `text` with line feeds alone at the ends of its lines. Any other carriage return is written out, so that all lines
-    /// are the parser's lines too.
+    /// Appends `text` with `\n` at the ends of its lines. Any other carriage return is written out: the parser would take it as a line
+    /// end, and a terminal would overwrite the line.
     fn add(&mut self, text: &str) {
         if !self.has_return && !text.contains('\r') {
             return self.source.push_str(text);
@@ -76,7 +76,7 @@ impl Draft {
         }
     }
 
-    /// Draws all of it: nothing more belongs to its last block. Code between fences may go on.
+    /// Draws all of it: its last block is complete. Code between fences may continue with the next text.
     pub fn finish(&mut self, pen: &mut Pen) {
         if !std::mem::take(&mut self.is_open) {
             return;
@@ -102,14 +102,14 @@ impl Draft {
         pen.end_row();
     }
 
-    /// Takes a step; gives whether there may be another one, which is never so where this one changed nothing.
+    /// Takes a step; returns whether another one may follow. A step that changes nothing is the last.
     fn advances(&mut self, step: impl FnOnce(&mut Self) -> bool) -> bool {
         let state = |draft: &Self| (draft.source.len(), draft.lead.len(), draft.fence.is_some());
         let before = state(self);
         step(self) && state(self) != before
     }
 
-    /// Makes sure that the unfinished block stays in reach when `rows` are laid below it, or can be left as it is.
+    /// Keeps the unfinished block on the screen when `rows` are laid below it, or leaves it as it is.
     pub fn make_room(&mut self, pen: &mut Pen, rows: usize) {
         if self.drawn == 0 || pen.reaches(&self.start, rows) {
             return;
@@ -122,31 +122,31 @@ impl Draft {
         }
     }
 
-    /// Leaves what is shown of the unfinished block as it is.
+    /// Leaves the shown part of the unfinished block as it is.
     pub fn keep(&mut self, pen: &Pen) {
         self.in_line |= self.fence.is_some() && self.drawn > 0;
         self.go_on(0, pen);
         self.take(self.drawn, pen);
     }
 
-    /// The block that begins at `start` in the source goes on behind what is drawn.
+    /// The block that begins at `start` in the source continues after the part that is drawn.
     fn go_on(&mut self, start: usize, pen: &Pen) {
         if self.fence.is_some() || pen.is_at_start() {
             self.lead.clear();
         } else if self.lead.is_empty() || self.lead.contains('\n') || start > 0 {
-            // The rest of a row of a table that stays as it came is text.
+            // The rest of a row, of a table that stays as it came, is text.
             self.lead = lead(&self.source[start..]);
         }
     }
 
-    /// `bytes` of the source are on the page for good.
+    /// The first `bytes` of the source are on the page for good.
     fn take(&mut self, bytes: usize, pen: &Pen) {
         self.source.drain(..bytes);
         (self.drawn, self.parsed) = (0, 0);
         self.start = pen.mark();
     }
 
-    /// Draws the blocks that are finished, `whole`: all. Gives whether there may be more.
+    /// Draws the finished blocks, or all of them if the text is `whole`. Returns whether more may follow.
     fn blocks(&mut self, pen: &mut Pen, whole: bool) -> bool {
         if self.lead.is_empty() && self.drawn == 0 {
             self.empty_lines(pen);
@@ -196,7 +196,7 @@ impl Draft {
         true
     }
 
-    /// Drops empty lines at the beginning, all but one.
+    /// Drops all empty lines at the beginning but one.
     fn empty_lines(&mut self, pen: &mut Pen) {
         let mut end = 0;
         while let Some(line) = self.source[end..].split_inclusive('\n').next()
@@ -213,7 +213,7 @@ impl Draft {
         }
     }
 
-    /// Draws the first units in place of what is shown of them. Gives where the line ends that they end with.
+    /// Draws the first `count` units in place of their shown part. Returns where their last line ends.
     fn draw(&mut self, pen: &mut Pen, blocks: &Blocks, count: usize, window: usize) -> usize {
         let text = &self.source[..window];
         let (mut first, mut at) = (0, 0);
@@ -221,7 +221,7 @@ impl Draft {
             let plain = blocks.units.first().filter(|u| count > 0 && u.bytes.end >= self.drawn);
             let plain = plain.filter(|u| blocks.is_plain(u, text) || !pen.reaches(&self.start, 0));
             if let Some(unit) = plain {
-                // It looks as it should, but for what has not been shown of it.
+                // Its shown part is right as it is: only the rest is missing.
                 pen.put(text[self.drawn..unit.bytes.end].trim_end_matches('\n'), self.base);
                 pen.end_row();
                 pen.prefix.clear();
@@ -240,21 +240,21 @@ impl Draft {
                 renderer.leave_containers();
             }
         }
-        // Empty lines that the last unit may end with stay, so that what follows is kept apart from it.
-        // A table that had only its header in the lead has no line here: what follows is another block.
+        // Empty lines at the end of the last unit stay in the source: they separate the next block from it.
+        // A table of which only the header, in the lead, remains has no line here: all of the source is another block.
         let Some(unit) = blocks.units[..count].last().filter(|unit| !unit.bytes.is_empty()) else { return 0 };
         let end = unit.bytes.start + text[unit.bytes.clone()].trim_end_matches(BLANKS).len();
         text[end..].find('\n').map_or(window, |at| end + at + 1)
     }
 
-    /// Draws what is known of the unfinished block, up to a place at which it can be cut. Gives whether there is one.
+    /// Draws the unfinished block up to a place where it can be cut. Returns whether there is one.
     fn advance(&mut self, pen: &mut Pen) -> bool {
         if self.fence.is_some() || !pen.reaches(&self.start, 0) {
             return false;
         }
         let all = boundary(&self.source, WINDOW.min(self.source.len()));
         let lines = self.source[..all].rfind('\n').map_or(0, |at| at + 1);
-        // The line that is still coming may begin another block, of which nothing can be drawn yet.
+        // The last line is incomplete and may begin another block, of which nothing can be drawn yet.
         self.cut(pen, all) || (0 < lines && lines < all && self.cut(pen, lines)) || self.cut_table(pen, lines)
     }
 
@@ -279,7 +279,7 @@ impl Draft {
         true
     }
 
-    /// Draws the rows of a table that are whole: they are in the first `window` bytes.
+    /// Draws the complete rows of a table, which are the first `window` bytes.
     fn cut_table(&mut self, pen: &mut Pen, window: usize) -> bool {
         let text = &self.source[..window];
         let blocks = Blocks::parse(text, &self.lead);
@@ -292,9 +292,9 @@ impl Draft {
         true
     }
 
-    /// Shows what has come of the unfinished block and is not on the page yet.
+    /// Shows the part of the unfinished block that is not on the page yet.
     fn rest(&mut self, pen: &mut Pen) {
-        // Nothing is seen of a few spaces, and if no more comes in their line it is an empty one.
+        // A few spaces are invisible; if nothing else follows in their line it is empty.
         if self.lead.is_empty() && self.drawn == 0 && self.source.len() < pen.width && is_blank(&self.source) {
             return;
         }
@@ -325,7 +325,7 @@ impl Draft {
         self.start = pen.mark();
     }
 
-    /// Shows code. Gives whether it has ended.
+    /// Shows code. Returns whether it has ended.
     fn code(&mut self, pen: &mut Pen) -> bool {
         let Some(fence) = self.fence.clone() else { return false };
         if pen.colour {
@@ -358,7 +358,7 @@ impl Draft {
         false
     }
 
-    /// Shows what is not on the page yet of a line of code, or of its beginning.
+    /// Shows the part of a line of code, complete or not, that is not on the page yet.
     fn line(&self, pen: &mut Pen, fence: &Fence, from: usize, to: usize) {
         let line = &self.source[from..to];
         let indent = if self.in_line { 0 } else { line.len() - fence.code(line).len() };

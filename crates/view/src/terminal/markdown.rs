@@ -1,14 +1,14 @@
-//! Markdown as blocks, with their places in the text: which of them are finished, and where one can be cut.
+//! Markdown as blocks with their places in the text: which of them are finished, and where one can be cut.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What stands before text that goes on a paragraph, so that it is not taken for a list or a heading.
+/// Precedes text that continues a paragraph, so that the parser does not read it as a list or a heading.
 const WORD: &str = "x ";
 
-/// What is to be parsed before a text that goes on the block that `before` began with, so that its lines are told apart as if
-/// that block had not been cut: the marker of an item or a quote, and a word. For a table it is its header.
+/// What the parser must get before a text that continues the block at the beginning of `before`, so that it reads the text as if that
+/// block had not been cut: the marker of an item or a quote, and a word. The lead of a table is its header.
 pub(crate) fn lead(before: &str) -> String {
     let first = before.trim_start().split([' ', '\t', '\n']).next().unwrap_or_default();
     let digits = first.trim_end_matches(['.', ')']);
@@ -21,7 +21,7 @@ pub(crate) fn lead(before: &str) -> String {
     }
 }
 
-/// An event of the parser and the bytes of the text that it stands for.
+/// An event of the parser, and its bytes in the text.
 pub(crate) type Item = (Event<'static>, Range<usize>);
 
 /// A block that is drawn at once: one at the top of the text, or an item of a list there.
@@ -38,12 +38,12 @@ pub(crate) struct Unit {
 pub(crate) struct Blocks {
     pub items: Vec<Item>,
     pub units: Vec<Unit>,
-    /// What stands for a colon in the texts of the events, if anything does.
+    /// The character that replaces a colon in the texts of the events, if one does.
     pub colon: Option<char>,
 }
 
 impl Blocks {
-    /// Parses `text`, which goes on a block if it has a `lead`.
+    /// Parses `text`, which continues a block if it has a `lead`.
     pub fn parse(text: &str, lead: &str) -> Self {
         let mut source = Cow::Borrowed(text);
         // The parser takes link definitions (`[1]: https://…`) out of the text, and models use them as footnotes. With
@@ -83,7 +83,7 @@ impl Blocks {
         self.units.len() - usize::from(!ends)
     }
 
-    /// Where the line begins that opens the unit at `n`, if that is a fenced block of code.
+    /// The beginning of the line that opens the unit at `n`, if that is a fenced block of code.
     pub fn fence(&self, text: &str, n: usize) -> Option<usize> {
         let unit = self.units.get(n)?;
         let fenced = matches!(self.items[unit.items.start].0, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
@@ -118,9 +118,9 @@ impl Blocks {
         is_table.then(|| &text[unit.bytes.start..unit.bytes.start + end])
     }
 
-    /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut: after a word of plain text with
-    /// no marker before it that may still have its counterpart behind it, or after any word. The position of the event with
-    /// that word, and that of the cut in the text.
+    /// Where the last unit, an unfinished paragraph or a block that ends with one, may be cut: after a word of plain text, before any
+    /// marker whose counterpart may still come; else after any word. Returns the position of the event with that word, and that of the
+    /// cut in the text.
     pub fn cut(&self, text: &str) -> Option<(usize, usize)> {
         let unit = self.units.last()?;
         let items = &self.items[unit.items.clone()];
@@ -188,7 +188,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// The fence that `line` opens.
+    /// The fence that `line` opens, and the words behind it.
     pub fn open(line: &str) -> Option<(Self, &str)> {
         let rest = line.trim_start_matches(' ');
         let mark = *rest.as_bytes().first().filter(|b| matches!(b, b'`' | b'~'))?;

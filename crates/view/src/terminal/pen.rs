@@ -1,27 +1,27 @@
-//! Where the next character goes: text in rows that are broken between words, and the way back to where a text began.
+//! Rows of text on a terminal, broken between words, and the way back to where a text began.
 //!
-//! Nothing is written into the last column, so that no two terminals disagree about where the cursor is. The row at hand is
-//! kept, so that its last word can move down as a whole, and so that it can be written again after what lay below it is cleared.
+//! The last column stays empty: terminals disagree about where the cursor is after it. The current row is kept, so that its last word
+//! can move down as a whole, and so that the row can be written again after what was below it is cleared.
 
 use crate::escape::{columns, safe, width};
 use anstyle::Style;
 use std::io::Write;
 
-/// A terminal is taken to have at least so many columns.
+/// The least number of columns that a terminal is treated as having.
 const NARROWEST: usize = 8;
 
-/// The row at hand.
+/// The current row.
 #[derive(Clone, Debug, Default)]
 struct Row {
     text: String,
-    /// From which byte on which style holds.
+    /// The styles, each with the byte at which it begins.
     styles: Vec<(usize, Style)>,
     column: usize,
-    /// The byte at which the row may be broken last: a word or a wide character begins there.
+    /// The last byte at which the row may be broken: a word or a wide character begins there.
     word: usize,
-    /// The end of the prefix: no break before it.
+    /// The end of the prefix; the row is not broken before it.
     start: usize,
-    /// How many bytes the terminal has.
+    /// How many bytes the terminal has got.
     written: usize,
     /// Whether the last character was wide, or joins the next one to itself.
     was_wide: bool,
@@ -39,21 +39,21 @@ pub(crate) struct Mark {
 /// Writes rows.
 #[derive(Debug)]
 pub(crate) struct Pen {
-    /// What the terminal is to get.
+    /// Bytes for the terminal.
     pub out: Vec<u8>,
-    /// Columns that may be written to.
+    /// Columns that are written to.
     pub width: usize,
     /// Rows of the screen.
     pub rows: usize,
     pub colour: bool,
-    /// What each row begins with, and its style.
+    /// The beginning of each row, in pieces with their styles.
     pub prefix: Vec<(String, Style)>,
-    /// How wide the columns of the latest table are.
+    /// The widths of the columns of the latest table.
     pub columns: Vec<usize>,
-    /// Line feeds at the end of what is written; two before the first word.
+    /// Line feeds at the end of the page; two before the first word.
     pub feeds: usize,
     line: Row,
-    /// The number of the row at hand, from 0.
+    /// The number of the current row, from 0.
     row: usize,
     /// The lowest row ever written to, and the highest one that is known to be on the screen.
     deepest: usize,
@@ -87,7 +87,7 @@ impl Pen {
         }
     }
 
-    /// Nothing above the row at hand is drawn again.
+    /// Nothing above the current row is drawn again.
     pub fn fix(&mut self) {
         self.highest = self.row;
     }
@@ -101,26 +101,26 @@ impl Pen {
         Mark { row: self.row, line: self.line.clone(), feeds: self.feeds }
     }
 
-    /// Whether `mark` will still be on the screen when `more` rows have been written below the row at hand.
+    /// Whether `mark` will still be on the screen when `more` rows have been written below the current row.
     pub fn reaches(&self, mark: &Mark, more: usize) -> bool {
         let deepest = self.deepest.max(self.row + more);
         mark.row >= self.highest.max((deepest + 1).saturating_sub(self.rows))
     }
 
-    /// Clears everything from `mark` on and goes on there. The caller has checked that [`Pen::reaches`] it.
+    /// Clears everything from `mark` on and continues there. The caller has checked that [`Pen::reaches`] it.
     pub fn return_to(&mut self, mark: &Mark) {
         let up = self.row - mark.row;
         (self.row, self.line, self.feeds) = (mark.row, mark.line.clone(), mark.feeds);
         self.rewrite(up);
     }
 
-    /// Clears the `below` rows that somebody else has written below the row at hand.
+    /// Clears the `below` rows that the caller has written below the current row.
     pub fn lift(&mut self, below: usize) {
         self.rewrite(below);
     }
 
-    /// Clears the row at hand, which is `up` rows above the cursor, and all below it, and writes it again. Where the cursor was
-    /// in it cannot be trusted: terminals disagree about the width of emoji.
+    /// Clears the current row, which is `up` rows above the cursor, and all below it, and writes it again. The cursor's column is unknown:
+    /// terminals disagree about the width of emoji.
     fn rewrite(&mut self, up: usize) {
         self.out.push(b'\r');
         if up > 1 {
@@ -128,7 +128,7 @@ impl Pen {
             let _ = write!(self.out, "\x1b[{}A", up - 1);
         }
         if up > 0 {
-            // From the second row on: where all of a screen is cleared at once, tmux keeps a copy of it among what has scrolled by.
+            // From the second row on: when the whole screen is cleared at once, tmux copies it into its scroll-back.
             self.out.extend_from_slice(b"\x1b[J\x1b[A");
         }
         self.out.extend_from_slice(b"\x1b[K");
@@ -136,12 +136,12 @@ impl Pen {
         self.flush();
     }
 
-    /// `rows` rows have been written below the row at hand, by somebody else.
+    /// The caller has written `rows` rows below the current row.
     pub fn laid(&mut self, rows: usize) {
         self.deepest = self.deepest.max(self.row + rows);
     }
 
-    /// Somebody else has written `rows` whole rows, and stands at the beginning of the next one.
+    /// The caller has written `rows` complete rows; the cursor is at the beginning of the next one.
     pub fn skip(&mut self, rows: usize) {
         self.row += rows;
         self.deepest = self.deepest.max(self.row);
@@ -149,17 +149,17 @@ impl Pen {
         self.feeds = 1;
     }
 
-    /// Whether nothing stands in the row at hand.
+    /// Whether the current row is empty.
     pub fn is_at_start(&self) -> bool {
         self.line.text.is_empty()
     }
 
-    /// How wide a row is behind its prefix.
+    /// How many columns a row has after its prefix.
     pub fn room(&self) -> usize {
         self.width - if self.has_prefix() { self.prefix_width() } else { 0 }
     }
 
-    /// Whether rows begin with the prefix: not where it would leave less than half of them.
+    /// Whether rows begin with the prefix: only where it takes at most half of them.
     fn has_prefix(&self) -> bool {
         self.prefix_width() <= self.width / 2
     }
@@ -168,7 +168,7 @@ impl Pen {
         self.prefix.iter().map(|(text, _)| columns(text)).sum()
     }
 
-    /// Ends the row at hand.
+    /// Ends the current row.
     pub fn feed(&mut self) {
         self.flush();
         self.out.push(b'\n');
@@ -178,14 +178,14 @@ impl Pen {
         self.line = Row::default();
     }
 
-    /// Ends the row at hand if anything stands in it.
+    /// Ends the current row unless it is empty.
     pub fn end_row(&mut self) {
         if !self.is_at_start() {
             self.feed();
         }
     }
 
-    /// Ends the row at hand, and leaves one empty row behind it.
+    /// Ends the current row unless it is empty, and leaves one empty row after it.
     pub fn blank_row(&mut self) {
         self.end_row();
         if self.feeds < 2 {
@@ -193,14 +193,14 @@ impl Pen {
         }
     }
 
-    /// Writes text, hidden characters written out, breaking rows between words; a word that turns out not to fit moves down
-    /// with what is there of it.
+    /// Writes text with hidden characters written out, breaking rows between words. A word that does not fit moves to the next row,
+    /// together with its part that is written already.
     pub fn put(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, true);
         self.flush();
     }
 
-    /// Writes text that keeps its spaces: rows are broken where they end.
+    /// Writes text that keeps its spaces: a row is broken at its last column.
     pub fn put_code(&mut self, text: &str, style: Style) {
         self.write(&safe(text), style, false);
         self.flush();
@@ -217,7 +217,7 @@ impl Pen {
             }
             let blank = matches!(c, ' ' | '\t');
             let w = if c == '\t' { 8 - self.line.column % 8 } else { width(c) };
-            // There is no end to the accents that a letter can have.
+            // The second limit is for accents, which take no column: a letter can have any number of them.
             if self.line.column + w > self.width || self.line.text.len() > 16 * self.width + 256 {
                 let at_start = self.line.text.len() == self.line.start;
                 if words && blank {
@@ -251,7 +251,7 @@ impl Pen {
         } else {
             line.text.push(c);
         }
-        // After an emoji selector nothing is moved: whether it widens its emoji depends on the terminal.
+        // No word that ends in an emoji selector is moved: whether the selector widens its emoji depends on the terminal.
         if blank || c == '\u{fe0f}' {
             line.word = line.text.len();
         }
@@ -294,7 +294,7 @@ impl Pen {
         self.feeds = 0;
     }
 
-    /// Writes what the terminal has not yet of the row at hand.
+    /// Writes the part of the current row that the terminal has not got yet.
     fn flush(&mut self) {
         let line = &mut self.line;
         if line.written == line.text.len() {

@@ -1,4 +1,4 @@
-//! Blocks of Markdown, drawn. Without colours inline marks stay as they were written: nothing else shows what they say.
+//! Draws blocks of Markdown. Without colours inline marks stay as they were written, since nothing else shows their meaning.
 
 use super::markdown::{Blocks, Fence, Item};
 use super::pen::Pen;
@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;
 
-/// What code is indented by.
+/// The indentation of code.
 pub(crate) const INDENT: &str = "  ";
 
 /// The style of code in text of style `base`.
@@ -18,32 +18,31 @@ pub(crate) fn code_style(base: Style) -> Style {
 /// Draws the events of one block after the other.
 pub(crate) struct Renderer<'p> {
     pen: &'p mut Pen,
-    /// The text that the events point into, and what stands for a colon in theirs.
+    /// The text that the events point into, and the character that replaces a colon in theirs.
     text: &'p str,
     colon: Option<char>,
     styles: Vec<Style>,
-    /// How long the pen's prefix was before each container.
+    /// The length of the pen's prefix before each open container.
     prefixes: Vec<usize>,
-    /// The end of what was drawn, in the text.
+    /// The end of the drawn part of the text.
     at: usize,
     in_code: bool,
-    /// The fence of the code at hand, where fences are shown.
+    /// The fence of the current code, where fences are shown.
     fence: Option<Fence>,
-    /// Whether only the marker of an item stands in the row.
+    /// Whether the row holds only the marker of an item.
     after_marker: bool,
-    /// Whether the containers of a block that goes on are open already, and whether its text is still the one that was cut.
+    /// Whether the containers of a block that continues are open already, and whether its text is still the one that was cut.
     goes_on: bool,
     in_lead: bool,
     /// Whether that block is a table.
     has_header: bool,
     table: Option<Table>,
-    /// The addresses of the links that are open, and what was drawn of each.
+    /// The addresses of the open links, each with the text drawn for it.
     links: Vec<(String, String)>,
 }
 
 impl<'p> Renderer<'p> {
-    /// A renderer of what `text` holds, up to `at` of which has been drawn.
-    /// With a `lead` the first block goes on one that is on the page.
+    /// A renderer of `text`, of which the first `at` bytes are drawn. With a `lead` the first block continues one that is on the page.
     pub fn new(pen: &'p mut Pen, text: &'p str, blocks: &Blocks, at: usize, base: Style, lead: &str) -> Self {
         Renderer {
             pen,
@@ -63,7 +62,7 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// The text goes on where its first block ended.
+    /// The first block has ended, and its containers with it.
     pub fn leave_containers(&mut self) {
         self.pen.prefix.clear();
     }
@@ -146,10 +145,10 @@ impl<'p> Renderer<'p> {
         self.pen.put_code(&self.text_of(text), self.style());
     }
 
-    /// Begins a block at `start`: in a row of its own, and behind an empty one where the text has one there.
+    /// Begins a block at `start`: in a row of its own, and after an empty one where the text has one there.
     fn row(&mut self, start: usize) {
         if std::mem::take(&mut self.in_lead) {
-            // What was cut may have stood deeper than what follows in the same container.
+            // The block that was cut may be nested deeper than the next one in the same container.
             self.pen.end_row();
             self.pen.prefix.truncate(1);
         }
@@ -202,7 +201,7 @@ impl<'p> Renderer<'p> {
                     }
                     CodeBlockKind::Fenced(_) => {
                         self.open(INDENT, base);
-                        // As it was written, since that is what a fence that opens while the text streams is drawn with.
+                        // As it was written: a fence that opens while its text streams is drawn with these words too.
                         let line = self.text[start..].lines().next().unwrap_or_default();
                         code_label(self.pen, Fence::open(line).map_or("", |(_, info)| info), base);
                     }
@@ -290,7 +289,7 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// What a row of a table has behind its last column: the parser leaves it out, a reader must not miss it.
+    /// Adds the cells that a row of a table has after the last column: the parser leaves them out, and text would be lost.
     fn cells_without_a_header(&mut self, end: usize) {
         let rest = self.text.get(self.at..end).unwrap_or_default().trim_matches([' ', '\t', '\r', '\n', '|']);
         let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
@@ -318,7 +317,7 @@ impl<'p> Renderer<'p> {
     }
 }
 
-/// The line above code: what its fence says of it.
+/// Draws the line above code: the words behind its fence.
 pub(crate) fn code_label(pen: &mut Pen, info: &str, base: Style) {
     if !info.is_empty() {
         pen.put(info, base.dimmed());

@@ -1,8 +1,8 @@
 //! The page on a terminal: text that is wrapped between words, and below it the cards of the calls that may still change.
 //!
-//! The cards that may change are the last thing on the screen, and they are lifted (the cursor goes back to where the text
-//! ended, and all below is cleared) whenever anything must be written, and then laid again. A card that will not change any
-//! more, with none that may before it, is written for good. The text of a model is drawn as Markdown, see [`Draft`].
+//! The cards that may change are the last thing on the screen. They are lifted (the cursor goes back to where the text ended, and all
+//! below is cleared) before anything is written, and laid again after it. A card that will not change any more is written for good,
+//! unless one before it may change. The text of a model is drawn as Markdown, see [`Draft`].
 
 use super::draft::Draft;
 use super::pen::{Pen, paint};
@@ -34,13 +34,13 @@ pub(crate) struct Screen {
     no_time: bool,
     now: Who,
     last: Option<ScreenBlock>,
-    /// The voice of the latest text, unless what follows does not belong to it.
+    /// The voice of the latest text, while the next text may belong to it.
     voice: Option<Voice>,
-    /// Rows between the text's end and the cursor while cards lie below it.
+    /// While cards lie below the text: the rows between its end and the cursor.
     laid: Option<usize>,
-    /// How many calls have their card written for good.
+    /// How many calls have a card that is written for good.
     kept: usize,
-    /// Others may write on the same terminal.
+    /// Whether other programs may write on the same terminal.
     interrupted: bool,
 }
 
@@ -59,8 +59,8 @@ impl Screen {
         }
     }
 
-    /// The terminal has another size now. Terminals differ in what they do to rows that have become too wide, so nothing that is
-    /// on a narrower one is drawn again.
+    /// The terminal has another size now. Terminals differ in what they do to rows that have become too wide, so on a narrower one nothing
+    /// is drawn again.
     pub fn resize(&mut self, columns: usize, rows: usize) {
         if columns <= self.pen.width {
             self.leave();
@@ -68,7 +68,7 @@ impl Screen {
         self.pen.resize(columns, rows);
     }
 
-    /// Leaves what may have changed as it is, and goes on below it.
+    /// Leaves the unfinished block and the cards as they are, and continues below them.
     fn leave(&mut self) {
         self.draft.keep(&self.pen);
         if let Some(rows) = self.laid.take() {
@@ -91,7 +91,7 @@ impl Screen {
         want.saturating_sub(self.pen.feeds)
     }
 
-    /// Begins or goes on with `block`; gives whether it is new.
+    /// Begins or continues `block`; returns whether it is new.
     fn begin(&mut self, block: ScreenBlock) -> bool {
         self.lift();
         let new = self.last != Some(block);
@@ -105,7 +105,7 @@ impl Screen {
         new
     }
 
-    /// The card of a call, in rows without a line feed at the end, and how many they are.
+    /// The card of a call, without a line feed at the end, and its number of rows.
     fn card(&self, call: &CallCard) -> (Vec<u8>, usize) {
         let (mut out, mut rows) = (Vec::new(), 1);
         let limit = self.pen.width.min(WIDEST);
@@ -129,17 +129,17 @@ impl Screen {
             out.extend_from_slice(one_line(&call.brief, left - 2).as_bytes());
         }
         if fits {
-            // An absolute column: whatever the terminal makes of emoji on the way, the ends of all cards stand in one line.
+            // An absolute column: however wide the terminal draws emoji before it, the ends of all cards are aligned.
             let _ = write!(out, "\x1b[{}G", limit - columns(&status) + 1);
         } else {
             out.extend_from_slice(b"\n    ");
             rows += 1;
         }
         paint(&mut out, status_style, &status);
-        let told = one_line(call.gist(), room);
-        if !told.is_empty() {
+        let gist = one_line(call.gist(), room);
+        if !gist.is_empty() {
             out.extend_from_slice(b"\n    ");
-            paint(&mut out, Style::new().dimmed(), &told);
+            paint(&mut out, Style::new().dimmed(), &gist);
             rows += 1;
         }
         (out, rows)
@@ -158,7 +158,7 @@ impl Screen {
     /// Lays the cards that may still change below the text, as many as fit on the screen.
     fn lay(&mut self, calls: &[CallCard]) {
         let gap = self.gap(ScreenBlock::Cards);
-        // The row at hand stays on the screen.
+        // The current row stays on the screen.
         let (most, mut rows, mut cards) = (self.pen.rows - gap, 0, vec![b'\n'; gap]);
         let mut who = &self.now;
         for (n, call) in calls.iter().enumerate() {
@@ -230,7 +230,7 @@ impl Page for Screen {
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let block = ScreenBlock::Text(voice);
-        // The empty lines that models like to begin with would only double the one between blocks.
+        // Models often begin with empty lines, which would add to the one between blocks.
         let text = if self.last == Some(block) { text } else { text.trim_start_matches('\n') };
         if text.is_empty() {
             return;
@@ -262,7 +262,7 @@ impl Page for Screen {
         if at >= self.kept {
             self.lift();
         } else if calls.list[at].is_over() {
-            // Its card was written for good when its turn was over; what came of it later gets one of its own.
+            // Its card was written for good when its turn was over; a later result gets one of its own.
             self.keep(&calls.list[at]);
         }
         self.write(out);
@@ -291,7 +291,7 @@ impl Page for Screen {
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) {
-        // Whatever others write now moves the cursor, so nothing is drawn again, and cards are written once, when they are settled.
+        // Other programs may move the cursor now, so nothing is drawn again, and a card is written once, when it is settled.
         self.leave();
         if self.last != Some(ScreenBlock::Cards) {
             self.pen.end_row();

@@ -1,4 +1,4 @@
-//! Tables: a grid where it fits, else a line for each cell.
+//! Tables: as a grid where that fits, else with a line for each cell.
 
 use super::pen::Pen;
 use crate::escape::{columns, safe};
@@ -25,7 +25,7 @@ fn wide(cell: &Cell) -> usize {
 impl Table {
     pub fn draw(&self, pen: &mut Pen, base: Style) {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        // What goes on a table keeps its columns where they are wide enough.
+        // A table that continues keeps its columns where they are wide enough.
         let mut widths = if self.goes_on { std::mem::take(&mut pen.columns) } else { Vec::new() };
         widths.resize(count.max(widths.len()), 0);
         for row in &self.rows {
@@ -87,7 +87,7 @@ impl Table {
     }
 }
 
-/// A cell on a line of its own, behind the name of its column.
+/// Draws a cell on a line of its own, after the name of its column.
 fn line(pen: &mut Pen, name: Option<&Cell>, cell: &Cell, base: Style) {
     if let Some(name) = name {
         put(pen, name, true);
