@@ -31,14 +31,14 @@ fn ask() -> String {
     ASK.replace("fixtures/tools/tools.json", "$SCRATCH/tools.json") + " --plain"
 }
 
-/// Reserving needs a person's yes.
+/// The tool that reserves needs a person's approval.
 fn danger(test: &str) -> Scratch {
     let scratch = Scratch::new(test);
     tools(&scratch, &[("\"class\": \"write\"", "\"class\": \"danger\"")]);
     scratch
 }
 
-/// The command that the last line says to type.
+/// The command in the last line of the output, which a person is to type.
 fn typed(err: &str) -> &str {
     let last = err.lines().last().unwrap_or_default();
     let at = last.find(": bin/react ").unwrap_or_else(|| panic!("no command in {err}"));
@@ -68,7 +68,7 @@ fn a_call_that_is_refused_is_answered_and_the_model_asked_again() {
     let scratch = danger("deny");
     let (_, _, err) = scratch.run(&format!("{} {QUESTION}", ask()));
     let (status, out, err) = scratch.run(&typed(&err).replace("--approve-call", "--deny-call"));
-    // Nobody has recorded what the model says to that.
+    // The tape has no answer to that request.
     assert!(status == 2 && out.contains("<- reserve denied") && out.contains("(tape_miss)"), "{out}{err}");
     let log = scratch.read("log");
     assert!(log.contains(r#""status":"denied""#) && log.contains("A person refused the call"), "{log}");
@@ -80,7 +80,7 @@ fn a_question_given_meanwhile_is_asked_after_the_call() {
     let scratch = danger("meanwhile");
     scratch.run(&format!("{} {QUESTION}", ask()));
     let before = scratch.read("log");
-    // It cannot be asked before somebody has decided: it is in the command to type, quoted.
+    // The question waits for the decision: it is in the command to type, quoted.
     let (status, _, err) =
         scratch.run(&format!("{} --system \"it's; so\" \"-5°: what's \\$HOME?\" -- --speed max", ask()));
     assert_eq!(status, 2, "begins with a dash: {err}");
@@ -101,7 +101,7 @@ fn a_question_given_meanwhile_is_asked_after_the_call() {
     // Now it is in the log, and need not be given again.
     let command = typed(&err);
     assert!(!command.contains("degrees") && command.contains(r"--system 'it'\''s; so'"), "{err}");
-    // A question that the model's stage did not take is not lost either: there is no such tape.
+    // Nor is a question lost that `llm-stream` did not take: the tape does not exist.
     let (status, _, err) = scratch.run("bin/react --log $SCRATCH/other --model demo --tape $SCRATCH/none 'Why?'");
     assert_eq!((status, err.contains("go on with")), (2, false), "nothing has happened: {err}");
 }
@@ -117,10 +117,10 @@ fn options_reach_their_stages() {
     assert!(scratch.read("one").contains(r#""type":"tool_progress""#));
     let (_, out, _) = scratch.run(&format!("bin/react {base} --log $SCRATCH/two --deny='find_*' {QUESTION}"));
     assert!(out.contains("<- find_huts denied"), "{out}");
-    // Another system prompt is another request, which the tape does not answer.
+    // With another system prompt the request is another one, which the tape does not have.
     let (status, out, _) = scratch.run(&format!("bin/react {base} --log $SCRATCH/three -s 'Be brief.' {QUESTION}"));
     assert!(status == 2 && out.contains(r#""system" here"#), "{out}");
-    // A line that is longer than allowed is refused by every stage.
+    // Every stage refuses a line that is longer than --max-line.
     let (status, out, err) = scratch.run(&format!("bin/react {base} --log $SCRATCH/four --max-line 100 {QUESTION}"));
     assert!(status == 2 && !out.contains("sleeping bags"), "{status} {out}{err}");
     let (status, out, _) = scratch.run("bin/react --version");
@@ -138,7 +138,7 @@ fn options_reach_their_stages() {
     }
 }
 
-/// The tool that finds huts says on a pipe that it runs, and waits for a line on another.
+/// The tool that finds huts writes to a pipe when it runs, and waits for a line from another.
 fn waiting(test: &str) -> Scratch {
     let scratch = Scratch::new(test);
     let folder = scratch.0.display();
@@ -170,7 +170,7 @@ fn the_second_ctrl_c_ends_tools_and_their_cards_say_so() {
     let group = format!("-{}", child.id());
     let mut err = child.stderr.take().expect("a pipe");
     kill("-INT", &group);
-    // The other tool may run still, and is named then.
+    // The other tool may still run; then the message names it too.
     wait_for(&mut err, "tool-exec: waiting for running calls to end (find_huts");
     wait_for(&mut err, "), press Ctrl-C again to stop them now\n");
     kill("-INT", &group);
@@ -198,7 +198,7 @@ fn two_do_not_work_on_one_log() {
         }
     };
     busy("while it runs");
-    // Killed, it leaves stages behind that still write to the log.
+    // A loop that is killed leaves stages behind, which still write to the log.
     kill("-KILL", &first.id().to_string());
     first.wait().expect("it ends");
     busy("while its stages run");

@@ -1,5 +1,5 @@
-//! But for the bodies that hold calls or reasoning as text, no recorded stream of `fixtures/streams` writes a call as text, so
-//! reading all of them for every dialect finds none, and their text stays as it was.
+//! Ordinary answers are not read as calls: the recorded streams of `fixtures/streams`, but those that hold calls or reasoning as text,
+//! are read for every dialect. No call is found, and their text does not change.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
@@ -37,7 +37,7 @@ fn told(lines: &[String]) -> Told {
             None => texts.push((event.choice(), text.into_owned())),
         }
     }
-    // What is held of one choice may come after another's.
+    // Text that is held back of one choice may follow that of another.
     told.answer.sort_unstable();
     told.reasoning.sort_unstable();
     told
@@ -52,7 +52,7 @@ const MARKED: &[&str] = &[
     "openai-chat/row-26-end-tag-in-string",
 ];
 
-/// Tools that are often named in answers, so that bare forms count too.
+/// Tools with names that are ordinary words in answers, so that forms without markers are tried too.
 const TOOLS: &str = r#"[
     {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}},
     {"type": "function", "function": {"name": "search"}}, {"type": "function", "function": {"name": "calculator"}},

@@ -19,7 +19,7 @@ use tag::{Dialect, Streams};
 
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
 
-/// Hands what is written to the next machine.
+/// Hands the events that are written to the next machine.
 struct Pipe<'p> {
     event: &'p Event<'p>,
     next: &'p mut dyn Machine,
@@ -174,7 +174,7 @@ fn arguments_of_native_calls() {
             |n| run(&mut Accumulate::new(Rc::clone(options)), &stream(start(None), first, unit, n, many, arguments)),
         );
     }
-    // Each object begins a call; a name that is long would be written with each.
+    // Each object begins a call, and a long name would be written with each of them.
     for (name, options) in [("f", &plain), ("f", &partial), ("f", &shape), (&*"f".repeat(5000), &plain)] {
         judge(
             || format!("objects in one delta, {} bytes of name, {options:?}", name.len()),

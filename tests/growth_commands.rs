@@ -1,5 +1,5 @@
-//! Law 4, linear, of the commands as they run: the same search as `growth.rs` with fewer inputs and each command as a process, its
-//! driver, its views and its memory among what is measured.
+//! Law 4, linear, of the commands: the search of `growth.rs` with fewer inputs and each command as a process, so that drivers, views
+//! and memory are measured too.
 
 #[path = "pipeline/bins.rs"]
 mod bins;

@@ -1,9 +1,9 @@
-//! `--help` of every command: it fits the terminal, and no line of a paragraph breaks before it must.
+//! `--help` of every command fits the terminal, and its paragraphs are wrapped once.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
 
-/// Text that clap wraps for a terminal of this width.
+/// The help of a command on a terminal of this width.
 fn help(command: &str, columns: usize) -> String {
     let output = bins::bash(&format!("COLUMNS={columns} {command} --help"), bins::root()).output().expect("bash runs");
     assert!(output.status.success(), "{command} --help: {output:?}");
@@ -14,7 +14,7 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// Lines that go on in the next one although its first word would have fitted: a paragraph that was wrapped twice.
+/// Lines that are broken although the next word would have fitted: signs of a paragraph that was wrapped twice.
 fn ragged(text: &str, columns: usize) -> Vec<String> {
     let mut found = Vec::new();
     let mut is_example = false;
@@ -38,7 +38,7 @@ fn ragged(text: &str, columns: usize) -> Vec<String> {
 fn help_texts_fit_and_wrap_once() {
     let mut wrong = Vec::new();
     for command in bins::COMMANDS {
-        // Examples are typed as they are shown, so they are not to wrap.
+        // Examples are typed as they are shown, so they must not be wrapped.
         let text = help(command, 300);
         let examples =
             text.lines().skip_while(|line| !line.starts_with("Example")).filter(|line| line.starts_with("  "));

@@ -1,4 +1,4 @@
-//! `bin/install` and `bin/manual`: what they write, where, and that it fits the commands.
+//! `bin/install` and `bin/manual`: which files they write, where, and that these agree with the commands.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -12,7 +12,7 @@ fn run(script: &str, to: &Path) -> Output {
     bins::bash(&script, bins::root()).output().expect("bash runs")
 }
 
-/// A folder of this test's own, empty.
+/// An empty folder for one test.
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("toolpipe-install-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -60,7 +60,7 @@ fn what_is_installed_runs_completes_and_has_a_man_page_and_is_removed_again() {
         let page = std::fs::read_to_string(to.join(format!("share/man/man1/{name}.1"))).expect("a man page");
         assert!(page.lines().any(|line| line.starts_with(".TH ")), "{name}: no title");
         let page = page.replace("\\-", "-");
-        // Options stand at the beginning of a line in --help.
+        // In --help each option begins a line.
         let own = help.lines().map(str::trim_start).filter(|line| line.starts_with('-')).collect::<Vec<_>>().join("\n");
         for option in options(&own) {
             assert!(page.contains(option), "the man page of {name} lacks {option}");

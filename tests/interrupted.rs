@@ -1,4 +1,4 @@
-//! Commands that are ended while they compute: no signal waits for the end of the work.
+//! Signals that come while a command computes: it ends without finishing the work.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-/// A tool whose schema may just be used: fifteen pairs of references, 130,000 steps for each item of a list.
+/// A tool whose schema is almost too costly to be allowed: fifteen pairs of references, 130,000 steps for each item of a list.
 fn tools() -> String {
     let mut defs = String::new();
     for i in 0..15 {
@@ -20,7 +20,7 @@ fn tools() -> String {
     format!("[{{\"name\":\"f\",\"parameters\":{parameters},\"exec\":{{\"command\":[\"true\"],\"class\":\"read\"}}}}]")
 }
 
-/// Calls of that tool, in less than is read at once. Each may take a second, all together a minute.
+/// Calls of that tool, in fewer bytes than are read at once. Each may take a second, all together a minute.
 fn calls(kind: &str) -> String {
     let mut lines = "{\"type\":\"stream_start\",\"v\":1}\n".to_owned();
     for i in 0..CALLS {
@@ -34,7 +34,7 @@ fn calls(kind: &str) -> String {
 
 const CALLS: usize = 40;
 
-/// Starts a command over the file `input`, and gives it back when it has read all of it, as its file position says, and has taken over
+/// Starts a command over the file `input`, and returns it when it has read all of the file, by its file position, and has taken over
 /// the signals: from then on it computes.
 fn start(command: &str, folder: &Path, input: &str) -> Child {
     let path = folder.join("input");
@@ -59,14 +59,14 @@ fn caught(status: &str) -> u64 {
     u64::from_str_radix(set.trim(), 16).expect("hex digits")
 }
 
-/// Sends the signal until the command has ended; gives its status.
+/// Sends the signal until the command has ended; returns its status.
 fn end(mut child: Child, signal: &str) -> Option<i32> {
     let kill = format!("kill -{signal} {}", child.id());
     loop {
         if let Some(status) = child.try_wait().expect("it is a child") {
             return status.code();
         }
-        // One that has ended meanwhile is no failure of this.
+        // The command may have ended since.
         let _ = bins::bash(&kill, bins::root()).stderr(Stdio::null()).status().expect("bash runs");
     }
 }
@@ -89,7 +89,7 @@ fn a_command_that_validates_ends_by_signals() {
             let code = end(start(command, &folder, &calls(kind)), signal);
             assert_eq!(code, Some(status), "{command} after {signal}");
             let out = fs::read_to_string(folder.join("output")).expect("text");
-            // The last call comes out when all are validated.
+            // The last call is emitted when all are validated.
             let last = format!("\"tool_id\":\"call-{}\"", CALLS - 1);
             let answered = out.lines().any(|line| line.starts_with("{\"type\":\"tool_call\"") && line.contains(&last));
             assert!(!answered, "{command} waits for the end of its work after {signal}");

@@ -1,7 +1,7 @@
 //! The laws of the protocol over every recorded body, with the machines in memory.
 //!
 //! 1 chunk invariance, 2 and 3 nothing is lost and pass-through, 5 earliest. Law 4 (linear) is `growth.rs` and
-//! `growth_commands.rs`; that memory does not grow with a stream that passes is a test of `pipes.rs`.
+//! `growth_commands.rs`; a test of `pipes.rs` shows that memory does not grow with a stream that passes.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
@@ -19,7 +19,7 @@ fn bytes(body: &Body) -> Vec<u8> {
     std::fs::read(&body.path).unwrap_or_else(|e| panic!("{}: {e}", body.name))
 }
 
-/// The events of a body that arrives in these pieces.
+/// The events of a body that is read in these pieces.
 fn stream<'a>(body: &Body, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     let api = Api::from_name(&body.api).unwrap_or_else(|| panic!("{}: the folder is no API's name", body.name));
     let mut stream = Stream::new(api, StreamOptions::default());
@@ -60,9 +60,9 @@ fn kinds(lines: &[String], kind: Kind) -> Vec<String> {
     out
 }
 
-/// Where a body is split: at every byte of one of up to 4 KiB. Of a longer one, whose frames repeat, at every byte of the first
-/// KiB and of the last half KiB, and around each line end, since the time for all of them grows with the square; all of them
-/// are tried with `LAWS=full cargo test --release --test laws`.
+/// Where a body is split: at every byte if it has up to 4 KiB. A longer one, whose frames repeat, is split at every byte of the first
+/// KiB and of the last half KiB, and around each line end, since all splits take time that grows with the square of its length.
+/// `LAWS=full cargo test --release --test laws` tries all of them.
 fn places(all: &[u8]) -> Vec<usize> {
     let near = |at: usize| all[at.saturating_sub(3)..(at + 2).min(all.len())].contains(&b'\n');
     let full = std::env::var_os("LAWS").is_some_and(|v| v == "full");
@@ -128,7 +128,7 @@ fn law_1_random_splits() {
     }
 }
 
-/// Deltas cut anew: each text and each fragment in pieces of characters, as a provider might have sent them.
+/// The same deltas with other splits: each text and each fragment in pieces of some characters, as a provider might have sent them.
 fn recut(lines: &[String], seed: u64) -> Vec<String> {
     let mut out = Vec::new();
     each(lines, |at, e| {
@@ -171,7 +171,7 @@ fn law_1_fragments_do_not_show() {
     for body in bodies() {
         let lines = events(&body);
         let want = accumulate(&lines);
-        // Where a provider sends the text so far each time, a fragment's edge has a meaning, and no cut may be made.
+        // Where a provider sends the text so far each time, the ends of fragments have a meaning, so there is no other split.
         let mut whole: Vec<String> = Vec::new();
         each(&want, |_, e| {
             whole.extend(e.get("arguments").filter(|_| e.kind() == Kind::ToolCall).map(|a| a.text().to_owned()))
@@ -184,7 +184,7 @@ fn law_1_fragments_do_not_show() {
         held += usize::from(plain);
         for seed in 0..if plain { 16 } else { 0 } {
             let got = accumulate(&recut(&lines, seed));
-            // The level at which a call is emitted may differ: two calls in one delta seal the first.
+            // The commit level may differ: two calls in one delta seal the first.
             let level = |lines: Vec<String>| -> Vec<String> {
                 lines.into_iter().map(|l| l.replace("\"commit\":\"sealed\"", "\"commit\":\"balanced\"")).collect()
             };
@@ -202,7 +202,7 @@ fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
     for body in bodies() {
         let lines = events(&body);
         let merged = accumulate(&lines);
-        // What is not a delta of a call leaves byte for byte, in order, among what is new.
+        // Every line but the deltas of calls passes byte for byte and in order, between the new events.
         let taken = [Kind::ToolCallDelta];
         let mut left = merged.iter();
         each(&lines, |_, e| {
@@ -224,7 +224,7 @@ fn law_2_and_3_text_passes_in_order_and_a_second_pass_changes_nothing() {
     }
 }
 
-/// The 1-based event after which no continuation can change what `checker` says of choice 0, and what it says, if the stream
+/// The 1-based event after which no continuation can change the decision of `checker` for choice 0, and that decision, if the stream
 /// gets so far.
 fn earliest(checker: &str, lines: &[String]) -> Option<(usize, bool)> {
     let mut seen = 0;
@@ -264,7 +264,7 @@ fn law_5_the_decision_comes_at_the_earliest_event() {
             });
             assert_eq!(decisions.len(), 1, "{}: {checker} decides once: {decisions:?}", body.name);
             let (place, event, said) = decisions[0];
-            // It stands next to the line that decided: nothing is held back, and nothing passes it.
+            // It is next to the line that decided: nothing is held back, and nothing overtakes it.
             assert!(event.is_some_and(|n| n <= at as i64) && place <= at, "{}: {checker} is late: {out:?}", body.name);
             assert_eq!(said, Some(yes), "{}: {checker}", body.name);
         }
@@ -274,7 +274,7 @@ fn law_5_the_decision_comes_at_the_earliest_event() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
 
-    /// No bytes stop a decoder: whatever comes, there is one start and one end, and each line is an event.
+    /// No bytes stop a decoder: for any input there is one start and one end, and each line is an event.
     #[test]
     fn any_bytes_give_one_start_and_one_end(
         which in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Commands that the system gives too little: files, threads, standard files that are closed.
+//! Commands that lack something of the system's: open files, threads, standard files.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// Each command with work that needs all it ever opens: threads, signals, processes, a network.
+/// Each command with work that needs everything it ever opens: threads, signals, processes, a network.
 const COMMANDS: [&str; 10] = [
     "llm-stream --replay $ROOT/fixtures/tapes/huts.tape",
     "llm-stream --replay - --api openai-chat",
@@ -27,7 +27,7 @@ const TURN: &str = r#"{"type":"stream_start","v":1}
 {"type":"stream_end","finish_reason":"tool_calls"}
 "#;
 
-/// A folder that anybody may read, which goes when the test ends.
+/// A folder that every user may read, removed when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -61,12 +61,12 @@ fn name(command: &str) -> &str {
     program.rsplit('/').next().unwrap_or_default()
 }
 
-/// One line of this command, and status 2.
+/// Whether the command refused to work: one line on standard error, and status 2.
 fn is_refusal(command: &str, (status, out, err): &(i32, String, String)) -> bool {
     *status == 2 && out.is_empty() && err.starts_with(&format!("{}: ", name(command))) && err.lines().count() == 1
 }
 
-/// What a command may do where it gets too little: refuse with one line; or, later, report what it could not do: in an `error` event,
+/// Checks what a command does under a limit: it refuses with one line, or it reports later what it could not do, in an `error` event
 /// or in the result of a tool.
 fn check(command: &str, limit: &str, got: &(i32, String, String), want: &(i32, String, String)) {
     let (status, out, err) = got;
@@ -97,7 +97,7 @@ fn where_threads_and_processes_cannot_be_started_a_command_says_so() {
     let scratch = Scratch::new("threads");
     let mut refused = Vec::new();
     for command in COMMANDS {
-        // The limit does not hold for root: then somebody else must run it.
+        // The limit does not apply to root, so another user runs the command then.
         let script = format!("ulimit -u 1; exec {command}");
         let other = "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all";
         let [want, got] = [format!("exec {command}"), script].map(|script| {
@@ -122,7 +122,7 @@ fn a_closed_standard_output_is_an_error_of_every_command() {
     ]) {
         let got = scratch.run(&format!("{command} >&-"));
         assert!(is_refusal(command, &got) && got.2.contains("standard output is closed"), "{command}: {got:?}");
-        // Others hand over a /dev/null that is open for reading, too.
+        // Some callers pass a /dev/null that is open for reading too; that is not a closed file.
         let (status, _, err) = scratch.run(&format!("{command} 1<>/dev/null"));
         assert!(!err.contains("closed"), "{command}: {status} {err}");
     }
@@ -143,7 +143,7 @@ fn a_closed_standard_input_is_an_error_of_every_command_that_reads_it() {
         let got = scratch.run(&format!("{command} <&-"));
         assert!(is_refusal(command, &got) && got.2.contains("standard input is closed"), "{command}: {got:?}");
     }
-    // One that has files does not miss it.
+    // A command with files as operands does not need it.
     let [want, got] = ["", " <&-"].map(|closed| scratch.run(&format!("tc-accumulate $SCRATCH/turn{closed}")));
     assert_eq!(got, want);
 }

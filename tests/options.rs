@@ -1,4 +1,4 @@
-//! The options of all commands together.
+//! The options of all commands: a letter means the same in each.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
 
-/// The letter of each long option that has one, in whichever command.
+/// The letter of each long option that has one, for all commands.
 const LETTERS: [(&str, char); 16] = [
     ("--api", 'a'),
     ("--checker", 'c'),
@@ -25,7 +25,7 @@ const LETTERS: [(&str, char); 16] = [
     ("--tools", 't'),
     ("--verbose", 'v'),
     ("--version", 'V'),
-    ("--view", 'f'), // of react, which gives it to tc-view as --format
+    ("--view", 'f'), // of react, which hands it to tc-view as --format
 ];
 
 /// What a script prints.
@@ -61,7 +61,7 @@ fn a_letter_means_the_same_in_every_command() {
             assert_eq!(letter, letters.get(long.as_str()).copied(), "{command} {long}");
         }
     }
-    // The loop is a script with a help of its own; what it gives a letter has the same one.
+    // react is a script with its own help; its letters are the same.
     let (help, _) = printed("bin/react --help");
     for (letter, long) in options(&help).into_iter().filter(|(letter, _)| letter.is_some()) {
         assert_eq!(letter, letters.get(long.as_str()).copied(), "react {long}");

@@ -16,7 +16,7 @@ const START: &str = "{\"type\":\"stream_start\",\"v\":1}\n";
 const TEXT: &str = "{\"type\":\"content_delta\",\"text\":\"Grüße\"}\n";
 const END: &str = "{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n";
 
-/// An empty folder that goes when the test ends.
+/// An empty folder, removed when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -41,7 +41,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A body of chat completions: so many frames of text, and one call.
+/// A body of chat completions: `frames` frames of text, and one call.
 fn body(frames: usize) -> String {
     let frame = |delta: &str, finish: &str| {
         format!(
@@ -72,7 +72,7 @@ fn one_line_in_one_line_out() {
             pipe.say(format!("{line}\n").as_bytes());
             assert_eq!(pipe.hear(), line, "{script}");
         }
-        // A line that comes in two writes is one line; what came before it does not wait for its end.
+        // A line in two writes is one line; the lines before it do not wait for its end.
         pipe.say(b"{\"type\":\"thinking\",\"text\":\"x\"}\n{\"type\":\"thin");
         assert_eq!(pipe.hear(), "{\"type\":\"thinking\",\"text\":\"x\"}", "{script}");
         pipe.say(b"king\",\"text\":\"y\"}\n");
@@ -96,7 +96,7 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
         }
         assert!(pipe.hear().ends_with(&format!("\"text\":\"word{n} \"}}")), "frame {n}");
     }
-    // The call is decided and emitted at the frame that closes its arguments, while the stream is still open.
+    // The call is emitted at the frame that closes its arguments, while the stream is still open.
     pipe.say(body.split_inclusive("\n\n").nth(50).expect("the call").as_bytes());
     let decision = pipe.hear();
     assert!(decision.contains("\"decision\"") && decision.contains("\"tool_call\":true"), "{decision}");
@@ -116,7 +116,7 @@ fn a_reader_that_leaves_ends_the_pipe_silently_with_0() {
         );
         let output = run(&script, &scratch.0, Stdio::null());
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{tail}");
-        // The detector says no (1) when it comes to the end; a reader that left makes a 0 of it.
+        // The detector ends with 1 (no) at the end of its input, and with 0 when its reader has left.
         assert_eq!(fs::read_to_string(scratch.0.join("status")).expect("written"), "0 0 0\n", "{tail}");
     }
 }
@@ -152,10 +152,10 @@ fn a_stage_that_is_killed_leaves_a_log_that_can_be_read() {
         .expect("written");
     let body = body(5);
     let (first, _) = body.split_at(body.len() / 2);
-    // The second stage tells its process id, appends to the log, and copies to the test so that it knows how far it is.
+    // The second stage prints its process id, appends to the log, and copies its output to the test, which so follows its progress.
     let script = "llm-stream --api openai-chat --replay - | (echo $BASHPID; exec tc-accumulate) | tee -a log";
     let mut command = bash(script, &scratch.0);
-    command.stderr(Stdio::null()); // where bash tells of the kill
+    command.stderr(Stdio::null()); // where bash reports the kill
     let mut pipe = Conversation::start(command);
     let victim: u32 = pipe.hear().parse().expect("a process id");
     pipe.say(first.as_bytes());
@@ -163,7 +163,7 @@ fn a_stage_that_is_killed_leaves_a_log_that_can_be_read() {
     assert!(bash(&format!("kill -9 {victim}"), &scratch.0).status().expect("bash runs").success());
     let (_, status) = pipe.end();
     assert_ne!(status, Some(0), "a pipe with a killed stage has failed");
-    // The cut turn has no message: the next turn asks again from the same conversation, and a cut last line is no harm.
+    // The cut turn has no message: the next turn asks again from the same conversation. The cut last line changes nothing.
     fs::OpenOptions::new()
         .append(true)
         .open(&log)
@@ -173,7 +173,7 @@ fn a_stage_that_is_killed_leaves_a_log_that_can_be_read() {
     let request = text(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(request.contains("Read a.") && !request.contains("word") && !request.contains("assistant"), "{request}");
-    // The whole turn, appended after it.
+    // The complete turn, appended after it.
     fs::write(scratch.0.join("body.sse"), &body).expect("written");
     let script =
         "echo >>log; llm-stream --replay body.sse | tc-accumulate >>log && llm-stream --model m --dry-run <log";
@@ -298,7 +298,7 @@ fn peak(id: u32) -> u64 {
 #[cfg(target_os = "linux")]
 #[test]
 fn memory_does_not_grow_with_what_passes() {
-    // Streams that follow each other: what was said in one is not kept for the next.
+    // Streams that follow each other: the text of one is not kept for the next.
     let turn = START.to_owned() + &TEXT.repeat(1000) + END;
     for command in ["exec tc-detect --checker full", "exec tc-accumulate"] {
         let mut pipe = Conversation::start(bash(command, bins::root()));
@@ -330,12 +330,12 @@ fn a_read_tool_starts_by_tape_time_when_its_arguments_close() {
     let of = |kind: &str| events.iter().filter(|e| e["type"] == kind).collect::<Vec<_>>();
     let (calls, uses, ends) = (of("tool_call"), of("tool_use"), of("stream_end"));
     assert_eq!((calls.len(), uses.len(), ends.len()), (3, 3, 3), "{lines}");
-    // The first turn: two calls of the class read, each begun at the event that closed its arguments, before the turn's end.
+    // The first turn: two calls of the class read, each started at the event that closed its arguments, before the turn's end.
     for (call, used) in calls.iter().zip(&uses).take(2) {
         assert_eq!(call["tool_id"], used["tool_id"]);
         assert_eq!(call["t"], used["t"]);
         assert!(used["t"].as_f64() < ends[0]["t"].as_f64());
     }
-    // The second turn reserves, which is of the class write: at the commit point, the end of the turn.
+    // The second turn reserves; that tool is of the class write, so the call starts at the commit point, the end of the turn.
     assert_eq!(uses[2]["t"], ends[1]["t"]);
 }

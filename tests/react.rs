@@ -12,18 +12,18 @@ use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
-/// Goes on from the log as it is until the answer is there.
+/// Runs react on the log as it is until the answer is there.
 fn goes_on(scratch: &Scratch, what: &str) {
     let ask = scratch.1;
     let (mut status, mut out, mut err) = scratch.run(&format!("{ask} --plain"));
     if status == 3 {
-        // It was begun and nobody knows whether it was done: only a person can.
+        // The call was started and its result is unknown: a person must decide.
         assert!(out.contains("reserve waits for approval") && scratch.read("reservations").is_empty(), "{what}: {out}");
         let id = if ask == ASK { "call_r3Vb8PsMcY" } else { "ZMfUhQiqP" };
         (status, out, err) = scratch.run(&format!("{ask} --plain --approve-call {id}"));
     }
     assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
-    // A line that was cut is told of once.
+    // A line that was cut is reported once.
     assert!(err.lines().count() <= 1 && !out.contains("warning"), "{what}: {out}\n{err}");
     whole_lines(&scratch.read("log"));
 }
@@ -47,7 +47,7 @@ fn an_answer_is_0_and_leaves_nothing_behind() {
     assert_eq!(left, ["reservations"]);
 }
 
-/// What is written behind tag-parse is, but for ids and for where text was cut, what a model with native calls makes be written.
+/// The output after tag-parse is that of a model with native calls, apart from ids and from how text is split.
 #[test]
 fn calls_written_as_text_are_run_like_native_ones() {
     let [native, tag] = [ASK, ASK_TAG].map(|ask| {
@@ -65,11 +65,11 @@ fn calls_written_as_text_are_run_like_native_ones() {
         results
     };
     assert_eq!(calls(&native.2), calls(&tag.2));
-    // No markup of a call has stayed in the text.
+    // No markup of a call is left in the text.
     assert!(!tag.2.lines().any(|line| line.contains("content_delta") && line.contains("tool")), "{}", tag.2);
 }
 
-/// A server that refuses tools: the first turn is asked again with the tools in the prompt, and the loop goes on that way.
+/// A server that refuses tools: the first turn is asked again with the tools in the prompt, as are all that follow.
 #[test]
 fn a_refusal_of_tools_is_answered_with_tag_mode() {
     let scratch = Scratch::new("auto");
@@ -87,7 +87,7 @@ fn a_refusal_of_tools_is_answered_with_tag_mode() {
     assert!(out.contains("<- reserve done") && out.contains("sleeping bags"), "{out}");
 }
 
-/// A stream with native calls goes through tag-parse as it is, also one whose text looks like a call.
+/// A stream with native calls passes tag-parse unchanged, even if its text looks like a call.
 #[test]
 fn tag_parse_leaves_a_native_stream_alone() {
     let scratch = Scratch::new("native");
@@ -112,11 +112,11 @@ fn mistakes_are_one_line_and_2() {
         let line = err.lines().next().unwrap_or_default();
         assert_eq!(status, 2, "{arguments}: {out}{err}");
         assert!(line.contains(": ") && !line.contains("line "), "{arguments}: {err}");
-        // Nothing has happened, so there is no log to go on with.
+        // Nothing has happened, so there is no log to continue.
         let left = fs::read_dir(&scratch.0).map_or(0, Iterator::count);
         assert!(!err.contains("go on") && left == 0, "{arguments}: {err}");
     }
-    // A question that is not on the tape: an event says so, and the log can be gone on from.
+    // A question that is not on the tape is an error event, and the log can be continued.
     let (status, out, err) = scratch.run(&format!("{ASK} 'Something else?'"));
     assert_eq!(status, 2);
     assert!(out.contains("(tape_miss)") && err.starts_with("react: stopped with status 2"), "{out}{err}");
@@ -148,7 +148,7 @@ fn at_most_so_many_steps() {
     assert!(out.contains("(max_steps)") && !out.contains("sleeping bags"), "{out}");
 }
 
-/// A log that ends anywhere, also in the middle of a line: the run goes on from it to the same answer, and nothing is reserved
+/// A log that ends anywhere, even in the middle of a line: the run continues from it to the same answer, and nothing is reserved
 /// twice.
 #[test]
 fn a_log_that_was_cut_anywhere_is_gone_on_from() {
@@ -174,7 +174,7 @@ fn cut_anywhere(ask: &'static str) {
         if kind != last && (seen.insert(kind.clone()) || ask == ASK) {
             let middle = if kind.contains("delta") { at } else { at + line.len() / 2 };
             for cut in [middle, at + line.len()] {
-                // Before the question is whole there is nothing to go on from, and after the answer nothing to do.
+                // Before the question is complete there is nothing to continue, and after the answer nothing to do.
                 if cut >= log.find('\n').unwrap_or_default()
                     && cut < log.rfind("{\"type\":\"message\"").unwrap_or_default()
                 {
@@ -190,7 +190,7 @@ fn cut_anywhere(ask: &'static str) {
 fn cut_there(ask: &'static str, log: &str, cut: usize, reserved: &str) {
     let scratch = Scratch::asking(ask, &format!("cut-{}-{cut}", ask.len()));
     fs::write(scratch.0.join("log"), &log.as_bytes()[..cut]).expect("a log");
-    // Where the log knows that the reservation was made, it was.
+    // A reservation that the log records was made.
     let whole = log[..cut].rfind('\n').map_or("", |end| &log[..end]);
     if whole.contains("reserved:") {
         fs::write(scratch.0.join("reservations"), reserved).expect("a file");
@@ -219,7 +219,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
     }
 }
 
-/// Any stage killed in the middle of a turn: the loop stops with 2, the log holds whole lines, and the next run goes on from it.
+/// Any stage killed in the middle of a turn: the loop stops with 2, the log holds complete lines, and the next run continues from it.
 #[test]
 fn a_stage_that_is_killed_stops_the_loop() {
     for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec", "tee"] {

@@ -1,5 +1,5 @@
-//! What the README, docs/protocol.md, docs/tag-mode.md and docs/ci.md say works: the pipelines as they are written, and the demo, whose output is `fixtures/demo.txt`, and
-//! `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` writes them anew, for review by `git diff`).
+//! The commands in README.md, docs/protocol.md, docs/tag-mode.md and docs/ci.md work as they are written, and the demo prints
+//! `fixtures/demo.txt`, or `fixtures/demo-tag.txt` in tag mode (`UPDATE=1 cargo test --test readme` rewrites them).
 
 #[path = "pipeline/bins.rs"]
 mod bins;
@@ -8,7 +8,7 @@ mod golden;
 
 use std::process::Stdio;
 
-/// Runs a script in the root of the repository, with a folder for temporary files that goes after it; gives its standard output.
+/// Runs a script in the root of the repository, with a folder for its temporary files; returns its standard output.
 fn run(script: &str) -> String {
     let script = format!("export TMPDIR=$(mktemp -d); trap 'rm -rf \"$TMPDIR\"' EXIT\n{script}");
     let output = bins::bash(&script, bins::root()).stdin(Stdio::null()).output().expect("bash runs");
@@ -17,7 +17,7 @@ fn run(script: &str) -> String {
     out
 }
 
-/// The blocks that follow the mark `<!-- test -->`, which are all of this kind.
+/// The blocks after the mark `<!-- test -->`, all of which are of this kind.
 fn blocks(text: &str, kind: &str) -> Vec<String> {
     let mut blocks = Vec::new();
     let mut lines = text.lines();
@@ -62,7 +62,7 @@ fn the_examples_of_the_docs_print_what_is_shown() {
     }
 }
 
-/// What is typed follows `$ `, and goes on behind `> `; the rest of the block is what it prints.
+/// A typed line follows `$ ` and continues after `> `; the rest of the block is its output.
 fn prints_what_is_shown(block: &str) {
     let (typed, printed): (Vec<_>, Vec<_>) = block.lines().partition(|l| l.starts_with("$ ") || l.starts_with("> "));
     let typed: Vec<_> = typed.iter().map(|line| &line[2..]).collect();
@@ -78,15 +78,15 @@ fn the_demo_is_plain_in_a_pipe_and_what_it_prints_can_be_typed_again() {
 fn the_demo_in_tag_mode_is_the_same_conversation() {
     let (native, tag) = (demo("", "fixtures/demo.txt"), demo("--tag", "fixtures/demo-tag.txt"));
     assert!(tag.contains("\n<tool name=\"find_huts\">{"), "what the model wrote is shown: {tag}");
-    // But for that, and for the options of llm-stream, no line differs.
+    // Apart from that and from the options of llm-stream no line differs.
     let (before, rest) = tag.split_once("-- What the model wrote").expect("a part of its own");
     let (_, after) = rest.split_once("\n-- ").expect("another part");
     let same = format!("{before}-- {after}").replace("huts-tag.tape", "huts.tape").replace(" --tools-mode tag", "");
     assert_eq!(same, native);
 }
 
-/// Runs the demo with the commands of this build and from another folder, compares what it prints with a file, and types again what
-/// it says can be typed.
+/// Runs the demo with the commands of this build and from another folder, compares its output with a file, and runs the commands that
+/// it shows.
 fn demo(option: &str, golden: &str) -> String {
     let built = run("dirname \"$(command -v llm-stream)\"");
     let shown = run(&format!(

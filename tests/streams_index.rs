@@ -19,7 +19,7 @@ fn the_index_has_the_labels_of_every_body() {
     assert!(wrong.is_none(), "{}", wrong.unwrap_or_default());
 }
 
-/// One line of the corpus index: what a checker is measured against.
+/// One line of the corpus index: what the body holds, by which checkers are measured.
 fn label(body: &Body) -> String {
     let Body { api, name, .. } = body;
     let text = std::fs::read_to_string(body.events()).unwrap_or_default();
@@ -37,7 +37,7 @@ fn label(body: &Body) -> String {
     let mut scanner = Scanner::default();
     for line in text.lines() {
         let event = scanner.read(line).expect("an event");
-        // The labels speak of choice 0, which is the one that runs.
+        // The labels are those of choice 0, which is the one whose calls run.
         if event.choice() > 0 {
             tag("choices");
             continue;
@@ -92,7 +92,7 @@ fn label(body: &Body) -> String {
     String::from_utf8(out).expect("JSON is UTF-8")
 }
 
-/// The rows whose place is a case: they concern what is written to a provider or executed, or how much work is done.
+/// The deviations that have a case in place of a body: they concern requests, execution, or the amount of work.
 const CASES: [(u32, &str); 4] = [
     (44, "the cost of many fragments; they are made on the fly"),
     (45, "what the history says of arguments that cannot be used"),

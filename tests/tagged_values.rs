@@ -1,5 +1,5 @@
-//! Values that hold closing markers, from the text of the model to the call that may run: in every dialect whose values are
-//! written as they are, whole, split at every character, and broken off at every character.
+//! Values that hold closing markers, from the text of the model to the call that may run: in every dialect that writes values without
+//! escapes, in one piece, split at every character, and cut at every character.
 
 use event::{Collect, Scanner};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn call(dialect: &Dialect, value: &str) -> String {
     dialect.calls(&[Call { id: "", name: "save", arguments: &arguments }]).replacen(PLACE, value, 1)
 }
 
-/// The markers behind the value of the last parameter, without its own.
+/// The markers after that of the last parameter's value.
 fn closers(dialect: &Dialect) -> Vec<String> {
     let text = dialect.calls(&[Call { id: "", name: "save", arguments: &json!({ "text": PLACE }).to_string() }]);
     let (_, tail) = text.split_once(PLACE).expect("the value stands in the text");
@@ -22,8 +22,8 @@ fn closers(dialect: &Dialect) -> Vec<String> {
     tail.split(start).skip(2).map(|rest| format!("{start}{}", rest.trim_end())).collect()
 }
 
-/// The calls that may run when a text comes in these pieces: their arguments. `finish` is the reason of the stream's end, which
-/// is missing where there is none.
+/// The arguments of the calls that may run when a text comes in these pieces. `finish` is the reason of the stream's end; without it
+/// the stream does not end.
 fn runs(streams: &Streams, dialect: &str, pieces: &[&str], finish: Option<&str>) -> Vec<Value> {
     let text = json!({"type": "string"});
     let tools = json!([{"type": "function", "function": {"name": "save", "parameters":

@@ -1,4 +1,4 @@
-//! The commands that were built beside this test, and how a shell finds them.
+//! The commands that were built beside this test, and a shell that finds them.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// One recorded body.
 pub struct Body {
-    /// The API, which is the folder's name.
+    /// The API; its folder has that name.
     pub api: String,
     /// `API/FILE`.
     pub name: String,
-    /// Where it lies.
+    /// Its file.
     pub path: PathBuf,
 }
 
@@ -37,7 +37,7 @@ pub fn bodies() -> Vec<Body> {
     out
 }
 
-/// What lies in a folder, sorted; nothing for a file.
+/// The paths in a folder, sorted; none for a file.
 fn read(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<_> = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
     paths.sort();

@@ -1,11 +1,11 @@
-//! A pipeline that a test talks to line by line, over real pipes.
+//! A pipeline that a test writes to and reads from line by line, over real pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long a line may be missing before the test gives up; no test waits for it to pass.
+/// How long a line may take before the test fails; a test that passes never waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running pipeline.
@@ -47,7 +47,7 @@ impl Conversation {
         self.lines.recv_timeout(PATIENCE).expect("a line while the input is open")
     }
 
-    /// Closes the input; gives what else it writes, and its exit status.
+    /// Closes the input; returns the rest of the output and the exit status.
     pub fn end(mut self) -> (Vec<String>, Option<i32>) {
         drop(self.stdin.take());
         let rest = self.lines.iter().collect();

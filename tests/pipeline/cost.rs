@@ -1,4 +1,6 @@
-//! What work costs, and whether that grows faster than its input.
+//! The cost of work, and whether it grows faster than the input.
+//!
+//! Processor time is what every machine can measure; the benches count instructions where valgrind is at hand.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
@@ -8,26 +10,26 @@ use rustix::time::{ClockId, clock_gettime};
 /// How often a piece of the input is repeated in the smaller of two runs; the larger has twice as many.
 pub const REPEATED: usize = 10_000;
 
-/// How much more twice the input may cost. Linear work costs twice as much.
+/// How much more twice the input may cost. Linear work costs twice as much, the rest is noise of the clock.
 const MOST: f64 = 2.5;
 
-/// A run that costs less is not compared: its time is mostly what does not grow.
+/// A run that costs less is not compared: most of its time does not depend on the input.
 const FLOOR_MICROS: u64 = 100_000;
 const FLOOR_BYTES: usize = 8 << 20;
 
-/// How often a pair of runs is repeated before its best times count. Work that is linear passes at the first.
+/// How often a pair of runs is repeated; the best times count. Linear work passes with the first pair.
 const TRIES: usize = 6;
 
-/// What a run took of a processor's time, and what it wrote.
+/// The processor time of a run, and the length of its output.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
-    /// User time, so that a busy machine changes little.
+    /// User time in microseconds, which a busy machine changes little.
     pub micros: u64,
-    /// Bytes.
+    /// In bytes.
     pub written: usize,
 }
 
-/// Compares the cost of an input with that of twice the input; notes in `wrong` what grows faster.
+/// Compares the cost of an input with that of twice the input; adds a line to `wrong` where it grows faster.
 pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
     let mut large = run(2 * REPEATED);
     let slow = large.micros > FLOOR_MICROS;
@@ -49,18 +51,18 @@ pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -
     wrong.push(format!("{what}: takes {} ms and {} ms for twice the input", small.micros / 1000, large.micros / 1000));
 }
 
-/// Every input is first run at two smaller sizes. One that grows as it may is not looked at again.
+/// The sizes at which every input runs first. One whose cost grows as it may is not compared at the larger sizes.
 const GLANCE: [usize; 2] = [1_000, 4_000];
 const GLANCE_MOST: f64 = 5.5;
 const GLANCE_MICROS: u64 = 4_000;
 
-/// The processor's time that this thread has had, in microseconds.
+/// The processor time of this thread, in microseconds.
 pub fn now() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000 + time.tv_nsec as u64 / 1000
 }
 
-/// Looks at an input, and compares its cost with that of twice the input where it grows too fast.
+/// Runs an input at two small sizes, and compares its cost at the larger ones where it grows too fast.
 pub fn judge(what: impl Fn() -> String, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
     let [few, more] = GLANCE.map(&mut run);
     let grows = |few: f64, more: f64| more > GLANCE_MOST * few;

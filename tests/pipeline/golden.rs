@@ -1,4 +1,4 @@
-//! Files that say what must come out, and their rewriting: `UPDATE=1 cargo test`, then review with `git diff`.
+//! Files with the expected output. `UPDATE=1 cargo test` rewrites them; review that with `git diff`.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,7 +8,7 @@ pub fn updating() -> bool {
     std::env::var_os("UPDATE").is_some_and(|v| v == "1")
 }
 
-/// Compares `got` with the file, of which a missing one is empty, or rewrites it. `None` when they agree.
+/// Compares `got` with the file, or rewrites that; a missing file counts as empty. `None` when they agree.
 pub fn compare(file: &Path, got: &[u8]) -> Option<String> {
     if updating() {
         let result = if got.is_empty() && file.exists() {
@@ -36,7 +36,7 @@ const SHOWN: usize = 24;
 /// Characters shown of one line.
 const WIDTH: usize = 600;
 
-/// The lines that differ, in the manner of `diff`: the longest run of equal lines in order stays.
+/// The lines that differ, as `diff` finds them: those outside the longest common subsequence of lines.
 fn differences(want: &str, got: &str) -> String {
     let (a, b): (Vec<_>, Vec<_>) = (want.lines().collect(), got.lines().collect());
     let head = a.iter().zip(&b).take_while(|(x, y)| x == y).count();

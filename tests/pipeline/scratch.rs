@@ -1,4 +1,4 @@
-//! What the tests of `bin/react` share: a folder for a run, how react is called, and signals.
+//! What the tests of `bin/react` share: a folder for a run, the command line, and signals.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
@@ -15,8 +15,8 @@ pub const ASK_TAG: &str = "bin/react --tools fixtures/tools/tools.json --tape fi
     --model demo --log $SCRATCH/log";
 pub const QUESTION: &str = "'We are four and would like to spend Saturday night in a hut by a lake. Can you reserve one, and what should we pack?'";
 
-/// An empty folder that goes when the test ends; the log of a run and the file of the reserving tool are in it. And how react is
-/// called.
+/// An empty folder, removed when the test ends, for the log of a run and the file of the tool that reserves; and the command line of
+/// react.
 pub struct Scratch(pub PathBuf, pub &'static str);
 
 impl Scratch {

@@ -1,9 +1,9 @@
-//! What is repeated in the search for inputs that cost too much.
+//! The pieces of text that the search for costly inputs repeats.
 
 use std::collections::BTreeSet;
 use tag::{Call, Dialect};
 
-/// Longer texts of the table are prompts and sentences.
+/// The longest marker, in bytes; longer texts of the table are prompts and sentences.
 const LONGEST_MARKER: usize = 48;
 
 /// Pieces of JSON, of fences and of escapes.
@@ -100,7 +100,7 @@ fn literals(text: &str) -> Vec<String> {
     out
 }
 
-/// A marker, and beginnings of it: one that lacks a character, the half, and the first characters.
+/// A marker and some of its prefixes: without its last character, its first half, its first characters.
 pub fn prefixes(marker: &str) -> BTreeSet<&str> {
     let ends: Vec<usize> = marker.char_indices().map(|(at, _)| at).chain([marker.len()]).collect();
     let last = ends.len() - 1;
@@ -108,7 +108,7 @@ pub fn prefixes(marker: &str) -> BTreeSet<&str> {
     ends.into_iter().filter(|prefix| !prefix.is_empty()).collect()
 }
 
-/// A dialect's call of the tool `f`, up to the inside of its argument's value and from there on.
+/// A dialect's call of the tool `f`: the text before its argument's value, and the text after it.
 pub fn written(dialect: &Dialect) -> (String, String) {
     let call = dialect.calls(&[Call { id: "call_1", name: "f", arguments: r#"{"x":"VALUE"}"# }]);
     let (before, after) = call.split_once("VALUE").unwrap_or((&call, ""));

@@ -18,7 +18,7 @@ fn detect(args: &[&str]) -> Command {
 
 fn run(args: &[&str], input: &str) -> Output {
     let mut child = detect(args).spawn().unwrap();
-    // A command that stops reading early is no failure of the writer.
+    // A command that stops reading early is not a failure of the writer.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -97,7 +97,7 @@ fn a_call_that_is_written_as_text_counts() {
         assert_eq!(out.status.code(), Some(status), "{args:?} {events:?}: {}", text(&out.stderr));
     }
     assert_eq!(run(&["-q"], &lines(&[START, a, b, c, END])).status.code(), Some(1), "text is text for all others");
-    // The yes comes with the delta that completes the name, and the answer is known then.
+    // The decision is made at the delta that completes the name, and is the answer.
     let mut child = detect(&["-q", "-c", "tag"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(lines(&[native, a, b]).as_bytes()).unwrap();
@@ -200,7 +200,7 @@ fn the_status_of_a_command_that_fails_counts() {
         (&["--then", "exec no-such-command"], &yes, 127),
         (&["--then", "exit 7", "--else", "exit 9"], &both, 7),
         (&["--then", "true", "--else", "exit 9"], &both, 9),
-        // A command that reads no further has enough, and so has one whose reader has.
+        // A command that stops reading is not a failure, nor is one whose reader has left.
         (&["--then", "true", "--else", "true"], &both, 0),
         (&["--then", "kill -PIPE $$"], &yes, 0),
     ] {
@@ -246,7 +246,7 @@ fn recordings_are_no_events() {
         let stdin = std::fs::File::open(&path).unwrap();
         let out = detect(&["-q"]).stdin(stdin).output().unwrap();
         assert!(out.status.code() == Some(3) && text(&out.stderr).contains("run: llm-stream --replay FILE"), "{file}");
-        // A pipe cannot be looked at beforehand; an input without events is reported at its end.
+        // A pipe cannot be read twice, so an input without events is reported at its end.
         let out = run(&["-q", "--max-line", "1G"], &std::fs::read_to_string(&path).unwrap());
         let is_told = out.status.code() == Some(3) && text(&out.stderr).contains("llm-stream --replay FILE");
         assert_eq!(is_told, !file.contains("anthropic/whole"), "{file}: {}", text(&out.stderr));
@@ -258,11 +258,11 @@ fn recordings_are_no_events() {
         let out = detect(&["-q"]).arg(&tape).arg(&events).output().unwrap();
         assert_eq!(out.status.code(), Some(status), "{}", text(&out.stderr));
     }
-    // An event may be longer than what is looked at.
+    // An event may be longer than the part that is looked at.
     let long = format!(r#"{{"type":"stream_start","v":1,"tools":[{{"response":"{}"}}]}}"#, "x".repeat(100_000));
     std::fs::write(&events, lines(&[&long, CALL, END])).unwrap();
     assert_eq!(detect(&["-q"]).arg(&events).status().unwrap().code(), Some(0));
-    // Events of this format are never taken for a provider's, whatever they begin with.
+    // Events of this format are never read as those of a provider, whatever they begin with.
     let error = r#"{"type":"error","source":"x","code":"y","message":"z"}"#;
     for with in [&[r#"{"type":"custom"}"#, error, START, CALL, END][..], &[error, START, CALL, END]] {
         std::fs::write(&events, lines(with)).unwrap();

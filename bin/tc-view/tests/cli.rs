@@ -69,8 +69,8 @@ fn a_line_that_is_no_event_is_shown_as_a_warning_or_is_fatal() {
     assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
 }
 
-/// A call that came whole in one delta without an id, as calls in text do: merged, with the delta kept behind it. And taken back by
-/// its index and by the id that it was given.
+/// A call that came in one delta without an id, as calls in text do: merged, with the delta kept after it, and retracted by its index
+/// and by the id that it got.
 #[test]
 fn a_call_with_its_delta_behind_it_is_one_and_is_taken_back_once() {
     let call = r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"f","arguments":{"x":1}}
@@ -105,7 +105,7 @@ fn run_without_input(args: &[&str]) -> Output {
     tc_view(args).stdin(Stdio::null()).output().unwrap()
 }
 
-/// A line in, its text out, before anything else is sent: nothing waits while the next read would block.
+/// The text of a line is there before the next line is sent: nothing waits while the next read would block.
 #[test]
 fn each_event_is_shown_at_once() {
     let mut child = tc_view(&[]).spawn().unwrap();
@@ -128,7 +128,7 @@ fn a_reader_that_leaves_is_no_error() {
     to.write_all(b"{\"type\":\"content_delta\",\"text\":\"a\"}\n").unwrap();
     from.read_exact(&mut [0]).unwrap();
     drop(from);
-    // Its standard input stays open: it leaves because nobody reads.
+    // Its standard input stays open: it ends because its reader has left.
     assert_eq!(ended(child), 0);
 }
 
@@ -142,7 +142,7 @@ fn a_full_disk_is_told() {
     assert_eq!((status, stderr.lines().count()), (2, 1), "{stderr}");
 }
 
-/// What a terminal of 40 columns gets.
+/// The bytes that a terminal of 40 columns gets.
 fn on_a_terminal(args: &[&str], variables: &[(&str, &str)]) -> String {
     use rustix::{pty, termios};
     let terminal = pty::openpt(pty::OpenptFlags::RDWR | pty::OpenptFlags::NOCTTY).unwrap();
@@ -158,9 +158,9 @@ fn on_a_terminal(args: &[&str], variables: &[(&str, &str)]) -> String {
     }
     command.env("TERM", "xterm").envs(variables.iter().copied()).stdout(stdout);
     let mut child = command.spawn().unwrap();
-    drop(command); // and with it our hold on the terminal's other end
+    drop(command); // and with it this process's copy of the terminal's other end
     child.stdin.take().unwrap().write_all(TURN.as_bytes()).unwrap();
-    // Reading ends with an error once nobody holds the other end.
+    // Reading fails when every copy of the other end is closed.
     let mut seen = Vec::new();
     let _ = std::fs::File::from(terminal).read_to_end(&mut seen);
     assert_eq!(ended(child), 0);
@@ -197,7 +197,7 @@ fn json_on_a_terminal_has_its_hidden_characters_escaped() {
     assert!(seen.starts_with("{\"text\":\"It is \\u001b[31mcold\\u202e.\","), "{seen:?}");
 }
 
-/// Ctrl-C goes to the whole pipe: the stage that runs calls takes its time to end them, and its results are what is to be seen.
+/// Ctrl-C goes to the whole pipe: the stage that runs calls takes some time to end them, and the view must show their results.
 #[test]
 fn after_a_signal_the_results_of_running_calls_are_still_shown() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -211,7 +211,7 @@ fn after_a_signal_the_results_of_running_calls_are_still_shown() {
     assert_eq!(line, "-> slow\n");
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    // It does not leave, however long nothing comes (without a running call it would, after half a second).
+    // It goes on reading, however long nothing comes (without a running call it would end after half a second).
     let second = Timespec { tv_sec: 1, tv_nsec: 500_000_000 };
     assert_eq!(poll(&mut [PollFd::new(from.get_ref(), PollFlags::IN)], Some(&second)), Ok(0));
     let result = r#"{"type":"tool_result","tool_id":"a","tool_name":"slow","status":"cancelled","output":""}"#;

@@ -1,4 +1,4 @@
-//! What a model, a provider or a tool could try, and what must come of it. The numbers are those of the bad inputs in the security model.
+//! What a model, a provider or a tool could try, and what `tool-exec` must do then.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -8,7 +8,7 @@ use harness::{Dir, Out, call, command, message, one, run, run_command, run_in, r
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// What `tool` puts out for one value of `text`.
+/// The output of `tool` for one value of `text`.
 fn with(tool: &Value, text: &str) -> Out {
     one(tool, &json!({"text": text}))
 }
@@ -66,7 +66,7 @@ fn a_long_value_is_refused_in_a_command_line_and_fine_on_standard_input_8() {
     assert_eq!(out.outcome("i"), ("success", format!("{}\n", 131_072 + r#"{"text":""}"#.len() + 1).as_str()));
     let out = with(&tool("env", &["sh", "-c", "printenv TOOL_ARGUMENTS || echo left out"], json!({})), &long);
     assert_eq!(out.outcome("i").1, "left out\n");
-    // Many items that are each short enough, and too much together.
+    // Many items, each short enough, too long together.
     let items: Vec<&str> = ["echo"].into_iter().chain(std::iter::repeat_n("{text}", 40)).collect();
     let out = with(&tool("say", &items, json!({})), &"x".repeat(100_000));
     assert!(
@@ -144,7 +144,7 @@ fn a_command_has_three_files_open_and_no_terminal_17_18() {
     ];
     let file = dir.write("tools.json", json!(tools).to_string());
     dir.write("in", turn(&[("a", "fds", json!({})), ("b", "tty", json!({}))]));
-    // Files that whoever started the pipeline left open.
+    // Files that the process which started the pipeline left open.
     let script = format!(
         "exec 3</etc/passwd 4>/dev/null 9</etc/passwd; '{}' --tools '{}' in",
         env!("CARGO_BIN_EXE_tool-exec"),
@@ -159,7 +159,7 @@ fn a_command_has_three_files_open_and_no_terminal_17_18() {
         .stderr(Stdio::piped());
     let out = run_command(shell, "");
     assert_eq!(out.outcome("a").1, "0\n1\n2\n");
-    // No session of ours, no terminal: its group leads itself, its session is its supervisor's.
+    // Its session is its supervisor's, which has no terminal; its process group is its own.
     let (status, output) = out.outcome("b");
     let stat = output.lines().find(|line| line.split(' ').count() == 3 && line.ends_with(" 0")).unwrap();
     let [group, session, terminal] = stat.split(' ').collect::<Vec<_>>()[..] else { panic!("{output}") };
@@ -191,7 +191,7 @@ fn endless_errors_and_an_input_that_is_not_read_stop_nothing_20() {
 
 #[test]
 fn a_crowd_of_processes_is_gone_with_its_call_21() {
-    // Each child starts more, also in sessions of their own, until there are many; none of them ends by itself.
+    // Each child starts more, some in sessions of their own, until there are many; none of them ends by itself.
     let crowd = "n=${1:-0}; if [ $n -lt 6 ]; then sh -c \"$0\" \"$0\" $((n+1)) & setsid sh -c \"$0\" \"$0\" $((n+1)) & fi; echo $$; trap '' TERM; exec sleep 1000";
     let tool = tool("crowd", &["sh", "-c", crowd, crowd], json!({"timeout": "700ms"}));
     let out = one(&tool, &json!({}));
@@ -228,7 +228,7 @@ fn what_a_command_leaves_behind_is_ended_with_it_22_23() {
     let out = one(&orphan, &json!({}));
     assert_eq!(out.outcome("i").0, "success");
     assert!(!runs(out.outcome("i").1.trim()));
-    // A child that keeps the output open, and one that keeps it open and does not listen.
+    // A child that keeps the output open, and one that also ignores SIGTERM.
     for script_text in ["sleep 1000 & echo $!", "(trap '' TERM; sleep 1000) & echo $!"] {
         let out = one(&script("holder", script_text, json!({})), &json!({}));
         assert_eq!(out.outcome("i").0, "success");

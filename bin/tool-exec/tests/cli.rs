@@ -1,4 +1,4 @@
-//! The command as it is typed: what it prints, how it ends, and what it says when something is wrong.
+//! The command as it is typed: its output, its status and its messages.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -240,7 +240,7 @@ fn a_reader_that_leaves_ends_the_command_and_what_runs() {
     live.send(START);
     live.send(&call(0, "a", "wait", &json!({})));
     let pid = live.until("tool_progress")["text"].as_str().unwrap().trim().to_owned();
-    // The input stays open, and nothing more comes.
+    // The input stays open, without another line.
     assert_eq!(live.leave(), 0);
     wait_until("the command goes on", || !runs(&pid));
 }
@@ -273,7 +273,7 @@ fn busy(dir: &Dir) -> (Live, String) {
     (live, pid)
 }
 
-/// Sends a first interrupt, and waits until it is seen to be taken.
+/// Sends a first interrupt, and waits until the command reports it.
 fn interrupt(live: &mut Live) {
     live.signal("INT");
     assert_eq!(
@@ -316,7 +316,7 @@ fn the_second_interrupt_ends_now() {
     assert!(sent == 2 && !runs(&pid), "the log is whole: {rest:?}");
 }
 
-/// Nothing runs, so there is nothing to wait for, and nothing to be said.
+/// Nothing runs, so there is nothing to wait for and nothing to report.
 #[test]
 fn an_interrupt_without_a_call_is_silent() {
     let dir = Dir::new();
@@ -349,7 +349,7 @@ fn interrupts_end_it_also_while_nobody_reads() {
     let mut live = Live::new(&dir, &[big], &[]);
     turn(&[("a", "big", json!({}))]).lines().for_each(|line| live.send(line));
     wait_until("the result is there", || dir.path("made").exists());
-    // Two that come at the same moment are one, so it is asked until it listens.
+    // Signals that arrive at the same moment count as one, so they are sent until the command ends.
     let pid = live.child.id();
     wait_until("it goes on", || {
         harness::kill(pid, "INT");
@@ -390,6 +390,6 @@ fn results_are_kept_for_tools_that_say_so() {
     assert_eq!(go("kept", "b", "0", cache), ("2".into(), false, json!(0), 1), "other arguments");
     assert_eq!(go("kept", "a", "0", &[]), ("3".into(), false, json!(0), 1), "without --cache");
     assert!(!go("not", "a", "0", cache).1 && !go("not", "a", "0", cache).1);
-    // Another environment is another key, and failures are not kept.
+    // Another environment makes another key, and failures are not kept.
     assert_eq!((go("kept", "a", "1", cache).1, go("kept", "a", "1", cache).1), (false, false));
 }

@@ -1,4 +1,4 @@
-//! What passes, what is added, and in which order.
+//! Which lines pass, which are added, and in which order.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -49,7 +49,7 @@ fn a_turn_in_full() {
         )
     };
     want.splice(4..4, [used("a", "one"), used("b", "two")]);
-    // The two commands end in any order; their results stand in call order.
+    // The two commands end in any order; their results are written in call order.
     want.extend(added.map(str::to_owned));
     assert_eq!((out.text, out.status), (want.join("\n") + "\n", 0));
 }
@@ -75,7 +75,7 @@ fn a_read_tool_starts_at_the_event_that_closed_its_arguments() {
     let mut live = Live::new(&dir, &[say("read"), tool("put", &["echo", "put"], json!({}))], &[]);
     live.send(START);
     live.send(&call(0, "a", "say", &text("early")).replacen('{', r#"{"t":250.5,"#, 1));
-    // Nothing more is sent: what is read now came before the rest of the stream.
+    // Nothing more is sent: the lines that are read now do not wait for the rest of the stream.
     assert_eq!(live.kinds(2), ["stream_start", "tool_call"]);
     let used = live.line();
     assert_eq!((&used["type"], &used["tool_id"], &used["t"]), (&json!("tool_use"), &json!("a"), &json!(250.5)));

@@ -1,4 +1,4 @@
-//! A log is the checkpoint: whatever ends a run, the next one goes on from there and runs nothing twice.
+//! A log is the checkpoint: however a run ends, the next one continues from there and runs nothing twice.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -40,7 +40,7 @@ fn a_call_that_a_journal_answers_does_not_run_again() {
     assert_eq!((again.status, again.of("tool_use").len(), ran(&dir)["a"]), (0, 0, 1));
     assert_eq!((again.outcome("a"), again.result("a")["resumed"].clone()), (("success", "put a\n"), json!(true)));
     assert_eq!(again.of("message"), first.of("message"), "the messages are the same");
-    // The log itself will do as well.
+    // The log itself serves as well as the journal.
     dir.write("log", &first.text);
     let again = run_in(&dir, &[put("write")], "", &["--resume", "log"]);
     assert_eq!((again.status, again.text.as_str()), (1, ""));
@@ -51,7 +51,7 @@ fn the_turn_that_a_log_ends_in_is_finished() {
     let dir = Dir::new();
     let whole = run_in(&dir, &[put("write")], &turn(&calls(&["a", "b"])), &["--no-time"]);
     std::fs::remove_file(dir.path("ran")).unwrap();
-    // Every prefix of the log: what has a result does not run, what has none does, what was begun waits for a person.
+    // Every prefix of the log: a call with a result does not run, one that was started waits for a person, any other one runs.
     let lines: Vec<&str> = whole.text.lines().collect();
     for n in 0..=lines.len() {
         let _ = std::fs::remove_file(dir.path("ran"));
@@ -120,7 +120,7 @@ fn a_command_that_is_killed_at_any_line_goes_on_from_its_journal() {
     }
 }
 
-/// After a run that was killed: no call has run twice, none is lost, and those whose end nobody knows wait for a person.
+/// After a run that was killed: no call has run twice, none is lost, and those with an unknown outcome wait for a person.
 fn check_resume(dir: &Dir, input: &str, ids: &[&str], at: usize) {
     let out = run_in(dir, &[put("write")], input, &["--resume", "journal", "--journal", "journal"]);
     let after = ran(dir);
@@ -129,7 +129,7 @@ fn check_resume(dir: &Dir, input: &str, ids: &[&str], at: usize) {
         let (status, _) = out.outcome(id);
         pending |= status == "pending";
         let count = after.get(*id).copied().unwrap_or(0);
-        // A command may be killed together with its runner before it left its trace.
+        // A command may be killed with its runner before it leaves its trace.
         assert!(
             count == 1 || (status == "pending" && count == 0),
             "{id} ran {count} times, killed at line {at}: {status}"
@@ -154,7 +154,7 @@ fn the_log_may_be_its_own_journal() {
     let events = events(&lines[2..].join("\n"));
     let count = |kind: &str| events.iter().filter(|e| e["type"] == kind).count();
     assert_eq!((count("tool_use"), count("tool_result"), count("message")), (2, 2, 3), "nothing stands in it twice");
-    // And it goes on from there.
+    // The run continues from there.
     let mut again = command(&dir, &[put("write")], &["--resume", "log"]);
     let out = again.stdin(Stdio::null()).output().unwrap();
     assert_eq!((harness::code(out.status), ran(&dir)["a"]), (1, 1));
@@ -173,7 +173,7 @@ fn a_log_that_was_cut_at_any_byte_is_read() {
         let begun = complete.iter().any(|line| line.contains("tool_use"));
         let committed = complete.iter().any(|line| line.contains("assistant"));
         let out = run_in(&dir, &[put("write")], "", &["--resume", "log"]);
-        // A line that is whole but for its line feed counts, too.
+        // A complete line that lacks only its line feed counts too.
         let whole_but_feed = whole.as_bytes()[cut] == b'\n';
         if !whole_but_feed {
             assert_eq!(ran(&dir).len(), usize::from(committed && !begun), "cut at {cut}");
@@ -230,7 +230,7 @@ fn a_call_that_a_person_refuses_is_denied_and_the_turn_goes_on() {
     dir.write("log", &waits.text);
     let pending = run_in(&dir, &tools, "", &["--resume", "log", "--list-pending"]);
     assert_eq!((pending.status, pending.text.as_str(), pending.errors.as_str()), (0, "a\nc\n", ""));
-    // A refusal counts more than an approval.
+    // A refusal overrides an approval.
     let args = ["--resume", "log", "--no-time", "--deny-call", "a", "--approve-call", "a", "--approve-call", "c"];
     let out = run_in(&dir, &tools, "", &args);
     assert_eq!((out.status, out.outcome("a").0, out.outcome("c").0), (0, "denied", "success"), "{}", out.errors);
@@ -252,7 +252,7 @@ fn a_call_that_was_begun_may_be_refused_too() {
     let (status, text) = out.outcome("a");
     assert!(out.status == 0 && status == "denied" && text.contains("had been started before"), "{text}");
     assert_eq!((ran(&dir).len(), out.of("message").len()), (0, 1));
-    // Where nothing waits it makes no difference.
+    // Without a call that waits it changes nothing.
     let out = run_in(&dir, &[put("write")], &turn(&calls(&["b"])), &["--deny-call", "a"]);
     assert_eq!((out.status, out.outcome("b").0), (0, "success"));
 }

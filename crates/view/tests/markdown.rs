@@ -1,4 +1,4 @@
-//! Markdown on a terminal: however it is cut into deltas, and however small the screen is.
+//! Markdown on a terminal: split into deltas in any way, and on any small screen.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -47,7 +47,7 @@ fn shown(pieces: &[&str], (columns, rows): (usize, usize), colour: bool, beside:
     screen
 }
 
-/// White space of Unicode is text to Markdown.
+/// Markdown reads white space of Unicode as text.
 #[test]
 fn a_block_of_odd_spaces_ends() {
     for text in ["\u{3000}", "\u{a0}\n\nb", "a\n\n\u{85}\u{b}\u{c}\n\nb", "- \u{2003}\n- b", "\u{3000}\n"] {
@@ -109,7 +109,7 @@ fn letters(text: &str) -> [usize; 128] {
     counts
 }
 
-/// `text` in pieces that end at `cuts`, as far as a character ends there.
+/// `text` in pieces that end at those of `cuts` where a character ends.
 fn pieces<'t>(text: &'t str, cuts: &[prop::sample::Index]) -> Vec<&'t str> {
     let mut at: Vec<_> =
         cuts.iter().map(|cut| cut.index(text.len() + 1)).filter(|at| text.is_char_boundary(*at)).collect();

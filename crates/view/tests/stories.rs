@@ -1,4 +1,4 @@
-//! The views on small conversations, and on any events at all.
+//! The views on small conversations, and on random events.
 
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -9,7 +9,7 @@ use event::{Scanner, View};
 use proptest::prelude::*;
 use toolpipe_view::{self as view, Term, Terminal, is_hidden};
 
-/// What a view makes of `lines`: one piece an event, and one for the end.
+/// The output of a view for `lines`: one piece an event, and one for the end.
 fn pieces(view: &mut dyn View, lines: &[String]) -> Vec<String> {
     let mut scanner = Scanner::default();
     let mut pieces = Vec::new();
@@ -69,7 +69,7 @@ Let me see.
 <- weather error, exit 3, 12 ms: no station
 "#;
     assert_eq!(text, expected);
-    // However fast the tools are: the results are told when the model's turn is over.
+    // However fast the tools are, the results are shown when the model's turn is over.
     let mut early = lines(TURN);
     let (huts, weather) = (early.remove(11), early.remove(9));
     early.insert(7, huts);
@@ -286,7 +286,7 @@ fn more_cards_than_rows_are_counted() {
     assert_eq!(names, (0..50).map(|n| format!("f{n}")).collect::<Vec<_>>());
 }
 
-/// Text that is out for trouble.
+/// Text with control characters, escape sequences and wide characters.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
@@ -325,7 +325,7 @@ const KINDS: [&str; 19] = [
 ];
 const WORDS: [&str; 7] = ["user", "assistant", "tool", "success", "error", "length", "pending"];
 
-/// Any event: each string field may hold anything, each id is one of a few, so that events meet.
+/// Any event: each string field may hold any text, and each id is one of a few, so that events name the same calls.
 fn any_event() -> impl Strategy<Value = String> {
     let texts = prop::array::uniform4(text().prop_map(|t| event::quoted(&t)));
     let parts = (prop::sample::select(&KINDS), texts, 0..3_u8, prop::sample::select(&WORDS), any::<bool>());

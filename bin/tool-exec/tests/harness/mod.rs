@@ -1,4 +1,4 @@
-//! What the tests share: a folder, a tools file, and the command over some lines.
+//! What the tests share: a folder, a tools file, and a run of the command over some lines.
 
 #![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
 
@@ -43,7 +43,7 @@ impl Drop for Dir {
     }
 }
 
-/// A tool whose arguments are texts `text`, `a` and `b`, run as `command`.
+/// A tool with the string arguments `text`, `a` and `b`, run as `command`.
 pub fn tool(name: &str, command: &[&str], more: Value) -> Value {
     let text = json!({"type": "string"});
     let mut exec = json!({"command": command});
@@ -69,7 +69,7 @@ pub fn message(calls: &[(&str, &str, Value)]) -> String {
     json!({"type": "message", "message": {"role": "assistant", "content": null, "tool_calls": calls}}).to_string()
 }
 
-/// A whole turn of calls.
+/// A complete turn of calls.
 pub fn turn(calls: &[(&str, &str, Value)]) -> String {
     let mut lines = vec![START.to_owned()];
     lines.extend(calls.iter().enumerate().map(|(n, (id, name, arguments))| call(n, id, name, arguments)));
@@ -85,7 +85,7 @@ pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     command
 }
 
-/// What a run left.
+/// The output of a run.
 pub struct Out {
     pub status: i32,
     pub text: String,
@@ -152,7 +152,7 @@ pub fn run(tools: &[Value], input: &str, args: &[&str]) -> Out {
     run_in(&Dir::new(), tools, input, args)
 }
 
-/// One call of `tool`, from a message alone.
+/// A run of one call of `tool`, which only the message lists.
 pub fn one(tool: &Value, arguments: &Value) -> Out {
     let name = tool["name"].as_str().unwrap();
     run(std::slice::from_ref(tool), &(message(&[("i", name, arguments.clone())]) + "\n"), &["--no-time"])
@@ -197,7 +197,7 @@ impl Live {
         (0..n).map(|_| self.line()["type"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Reads until an event of this type, and gives it.
+    /// Reads until an event of this type, and returns it.
     pub fn until(&mut self, kind: &str) -> Value {
         loop {
             let event = self.line();
@@ -218,13 +218,13 @@ impl Live {
         kill(self.child.id(), signal);
     }
 
-    /// Closes the input, reads the rest, and gives the status and the rest.
+    /// Closes the input and reads the rest; returns the status and the rest.
     pub fn end(self) -> (i32, Vec<Value>) {
         let (status, rest, _) = self.end_and_errors();
         (status, rest)
     }
 
-    /// As [`Live::end`], with what is left on standard error.
+    /// As [`Live::end`], with the rest of standard error.
     pub fn end_and_errors(mut self) -> (i32, Vec<Value>, String) {
         self.input = None;
         let (mut rest, mut errors) = (String::new(), String::new());
@@ -233,7 +233,7 @@ impl Live {
         (code(self.child.wait().unwrap()), events(&rest), errors)
     }
 
-    /// Goes away as a reader, and gives the status.
+    /// Closes the output as a reader that leaves; returns the status.
     pub fn leave(self) -> i32 {
         let Live { mut child, input, output, errors: _errors } = self;
         drop(output);
@@ -247,13 +247,13 @@ pub fn kill(pid: u32, signal: &str) {
     Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
 }
 
-/// Whether a process of that number runs (one that only waits to be collected does not).
+/// Whether the process of that number runs; a zombie does not.
 pub fn runs(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// Waits until `done`, and fails after a long time.
+/// Waits until `done`; fails after twenty seconds.
 pub fn wait_until(what: &str, done: impl Fn() -> bool) {
     for _ in 0..2000 {
         if done() {

@@ -1,4 +1,4 @@
-//! As much of a terminal as the view uses; it panics at anything else.
+//! The part of a terminal that the view uses; any other sequence makes it panic.
 
 use unicode_width::UnicodeWidthChar;
 
@@ -103,7 +103,7 @@ impl Emulator {
         self.column += width;
     }
 
-    /// What stands there, without white space at the ends of lines and of the whole.
+    /// The text, without white space at the ends of lines and at its end.
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn text(&self) -> String {
         let line =
@@ -111,7 +111,7 @@ impl Emulator {
         self.lines.iter().map(line).collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 
-    /// The same with `{1}` where bold begins, `{}` where no style holds any more, and so on.
+    /// The same with the styles: `{1}` where bold begins, `{}` where all styles end, and so on.
     #[allow(dead_code, reason = "not every test needs it")]
     pub fn marked(&self) -> String {
         let mut out = String::new();
