@@ -4,7 +4,7 @@ use crate::output::{Clock, Messages, Out};
 use crate::stream::{ResponseEnd, Watch, end, runtime, write_events};
 use crate::turn::{ToolsMode, dialect, read_tools};
 use anyhow::{Context, Result, bail};
-use client::{Body, Faults, FileBody, RecordedBody, Recording, Speed};
+use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
 use redact::Redactor;
 use serde_json::Value;
@@ -145,7 +145,7 @@ impl Replay<'_> {
             let Some(bytes) = self.ahead(&mut body, path, |_| false).await? else { return Ok(()) };
             self.recorded(Recording::of_bytes(bytes.to_vec()))
         } else {
-            Body::File(body)
+            Body::of_file(body)
         };
         self.write(body, Stream::new(api, self.options.clone()), &name).await
     }
@@ -208,7 +208,7 @@ impl Replay<'_> {
 
     fn recorded(&self, mut recording: Recording) -> Body {
         self.settings.faults.apply(&mut recording);
-        Body::Recorded(RecordedBody::new(recording, self.settings.speed))
+        Body::of_recording(recording, self.settings.speed)
     }
 
     /// Writes the events of one body.

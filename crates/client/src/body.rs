@@ -6,39 +6,62 @@ mod piece;
 mod recorded;
 
 pub use file::FileBody;
-pub use live::LiveBody;
-pub(crate) use live::{elapsed, ending};
+pub(crate) use live::{LiveBody, elapsed, ending};
 pub use piece::{Piece, What};
-pub use recorded::RecordedBody;
 
+use crate::{Error, Recording, Speed};
+use recorded::RecordedBody;
 use std::time::Duration;
+use upstream::tape::Exchange;
 
 /// The body of an answer, read piece by piece.
 #[derive(Debug)]
-pub enum Body {
-    /// A raw body in a file.
+pub struct Body(Origin);
+
+#[derive(Debug)]
+enum Origin {
     File(FileBody),
-    /// A recorded body in memory.
     Recorded(RecordedBody),
-    /// A body that the network brings.
     Live(Box<LiveBody>),
 }
 
 impl Body {
+    /// A raw body in a file.
+    pub fn of_file(file: FileBody) -> Body {
+        Body(Origin::File(file))
+    }
+
+    /// A recorded body, whose request is sent now.
+    pub fn of_recording(recording: Recording, speed: Speed) -> Body {
+        Body(Origin::Recorded(RecordedBody::new(recording, speed)))
+    }
+
+    pub(crate) fn of_network(live: LiveBody) -> Body {
+        Body(Origin::Live(Box::new(live)))
+    }
+
     /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the end.
     pub async fn next(&mut self) -> Piece<'_> {
-        match self {
-            Body::File(body) => body.next().await,
-            Body::Recorded(body) => body.next().await,
-            Body::Live(body) => body.next().await,
+        match &mut self.0 {
+            Origin::File(body) => body.next().await,
+            Origin::Recorded(body) => body.next().await,
+            Origin::Live(body) => body.next().await,
         }
     }
 
-    /// Ends the reading before the body's own end. Returns the time of that, where bodies of this kind have times.
+    /// Ends the reading before the body's own end. Returns the time of that, if it comes from the network.
     pub fn stop(&mut self) -> Option<Duration> {
-        match self {
-            Body::Live(body) => Some(body.stop()),
-            Body::File(_) | Body::Recorded(_) => None,
+        match &mut self.0 {
+            Origin::Live(body) => Some(body.stop()),
+            Origin::File(_) | Origin::Recorded(_) => None,
+        }
+    }
+
+    /// The recording that was begun with the request, if there was one. The body was lost by `error` or had its own end.
+    pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+        match self.0 {
+            Origin::Live(body) => body.recorded(error),
+            Origin::File(_) | Origin::Recorded(_) => None,
         }
     }
 }

@@ -25,7 +25,7 @@ mod route;
 mod thread;
 mod trouble;
 
-pub use body::{Body, FileBody, LiveBody, Piece, RecordedBody, What};
+pub use body::{Body, FileBody, Piece, What};
 pub use error::{Error, ErrorKind};
 pub use faults::{Faults, Resplit, Stall};
 pub use header::{Header, HeaderError};

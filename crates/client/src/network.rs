@@ -1,6 +1,6 @@
 //! The network.
 
-use crate::body::{LiveBody, elapsed, ending};
+use crate::body::{Body, LiveBody, elapsed, ending};
 use crate::resolve::Resolver;
 use crate::{Error, Limits, Route};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Response {
     /// Its status and headers.
     pub head: Head,
     /// The rest, still on its way.
-    pub body: LiveBody,
+    pub body: Body,
 }
 
 impl Network {
@@ -80,7 +80,7 @@ impl Network {
         let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
         let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
         let head = Head { after: elapsed(sent), status: response.status().as_u16(), headers };
-        let body = LiveBody::new(response, sent, limits, &head, recording);
+        let body = Body::of_network(LiveBody::new(response, sent, limits, &head, recording));
         Ok(Response { head, body })
     }
 

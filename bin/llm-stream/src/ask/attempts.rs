@@ -6,7 +6,7 @@ use crate::output::{Clock, Out};
 use crate::stream::{Interrupt, Pulse, ResponseEnd, Watch, end, write_events};
 use crate::turn::ToolsForm;
 use anyhow::{Context, Result};
-use client::{Body, Error, Limits, Network, RecordedBody, Recording, Response, Speed, Trouble, Wait, What};
+use client::{Body, Error, Limits, Network, Recording, Response, Speed, Trouble, Wait, What};
 use event::payload::Warning;
 use std::time::Duration;
 use stdio::Failure;
@@ -168,18 +168,15 @@ impl Attempts<'_, '_> {
                 return Ok(Attempt::Signal(signal));
             }
         };
-        let Response { head, body } = match answered {
+        let Response { head, mut body } = match answered {
             Ok(response) => response,
             Err((error, recorded)) => {
                 self.keep(recorded);
                 return Ok(Attempt::Failed(Trouble::Lost(error)));
             }
         };
-        let mut body = Body::Live(Box::new(body));
         let (attempt, lost) = self.answer(head, &mut body, stream).await?;
-        if let Body::Live(body) = body
-            && !matches!(attempt, Attempt::Signal(_))
-        {
+        if !matches!(attempt, Attempt::Signal(_)) {
             self.keep(body.recorded(lost.as_ref()));
         }
         Ok(attempt)
@@ -247,5 +244,5 @@ impl Attempts<'_, '_> {
 /// A recorded answer. Without a head the connection failed before, which the end of the recording tells.
 fn played(exchange: &Exchange, speed: Speed) -> (Head, Body) {
     let head = exchange.head.clone().unwrap_or(Head { status: 200, ..Head::default() });
-    (head, Body::Recorded(RecordedBody::new(Recording::of(exchange), speed)))
+    (head, Body::of_recording(Recording::of(exchange), speed))
 }

@@ -8,7 +8,7 @@ use upstream::tape::{Ending, Exchange, Head, Read};
 
 /// A body that the network brings, decompressed. It is recorded if a recording was begun for it.
 #[derive(Debug)]
-pub struct LiveBody {
+pub(crate) struct LiveBody {
     response: reqwest::Response,
     sent: Instant,
     limits: Limits,
@@ -57,8 +57,7 @@ impl LiveBody {
         *self.ended.insert(elapsed(self.sent))
     }
 
-    /// The recording, whose answer was lost by `error` or had its own end.
-    pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
+    pub(crate) fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
         let after = self.ended.unwrap_or_else(|| elapsed(self.sent)).saturating_sub(self.last);
         Some(Box::new(Exchange { end: Some((after, ending(error))), ..*self.recording? }))
     }

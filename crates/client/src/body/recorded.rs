@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 /// A recorded body in memory, played at a chosen speed.
 #[derive(Debug)]
-pub struct RecordedBody {
+pub(crate) struct RecordedBody {
     recording: Recording,
     speed: Speed,
     begin: Instant,
@@ -20,7 +20,7 @@ pub struct RecordedBody {
 
 impl RecordedBody {
     /// A body whose request is sent now.
-    pub fn new(recording: Recording, speed: Speed) -> RecordedBody {
+    pub(crate) fn new(recording: Recording, speed: Speed) -> RecordedBody {
         RecordedBody { recording, speed, begin: Instant::now(), next: 0, stalled: Duration::ZERO, due: None }
     }
 

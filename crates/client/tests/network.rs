@@ -1,0 +1,144 @@
+//! Requests to servers on loopback: several at once, limits, recordings, and what may not happen.
+
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+use tokio::time::Instant;
+use toolpipe_client::{Body, ErrorKind, Limits, Network, Recorder, Route, TapeMode, What};
+use upstream::tape::Ending;
+use upstream::{Api, Request};
+
+const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhello";
+
+/// A server that hands each connection, once its request was read, to `serve` in a thread of its own.
+fn server(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            std::thread::spawn(move || {
+                let mut reader = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
+                    line.clear();
+                }
+                serve(stream);
+            });
+        }
+    });
+    url
+}
+
+fn request(url: &str) -> Request {
+    Request { method: "GET", url: url.to_owned(), headers: vec![], body: String::new() }
+}
+
+fn network(url: &str) -> Network {
+    Network::new(&Route::of(url), Duration::from_secs(10)).unwrap()
+}
+
+/// All bytes of a body, and how it ended.
+async fn read(mut body: Body) -> (Vec<u8>, Option<ErrorKind>) {
+    let mut bytes = vec![];
+    loop {
+        match body.next().await.what {
+            What::Bytes(more) => bytes.extend_from_slice(more),
+            What::End => return (bytes, None),
+            What::Lost(error) => return (bytes, Some(error.kind)),
+        }
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn several_requests_are_on_their_way_at_once() {
+    const AT_ONCE: usize = 8;
+    // No answer begins before all requests are there.
+    let barrier = Arc::new(Barrier::new(AT_ONCE));
+    let url = server(move |mut stream| {
+        barrier.wait();
+        stream.write_all(ANSWER).unwrap();
+    });
+    run(async {
+        let network = network(&url);
+        let mut tasks = tokio::task::JoinSet::new();
+        for _ in 0..AT_ONCE {
+            let (network, request) = (network.clone(), request(&url));
+            tasks.spawn(async move {
+                let response = network.send(&request, Limits::default(), None).await.map_err(|(e, _)| e).unwrap();
+                read(response.body).await
+            });
+        }
+        for read in tasks.join_all().await {
+            assert_eq!(read, (b"hello".to_vec(), None));
+        }
+    });
+}
+
+#[test]
+fn a_silence_and_a_deadline_end_the_wait() {
+    let url = server(|mut stream| {
+        let _ = stream.read(&mut [0; 1]); // until the client has closed
+    });
+    run(async {
+        let short = Duration::from_millis(20);
+        let idle = Limits { idle: Some(short), deadline: None };
+        let deadline = Limits { idle: None, deadline: Some(Instant::now() + short) };
+        for (limits, kind) in [(idle, ErrorKind::Idle), (deadline, ErrorKind::Deadline)] {
+            let (error, _) = network(&url).send(&request(&url), limits, None).await.unwrap_err();
+            assert!(error.kind == kind && error.is_timeout(), "{error}");
+        }
+        // A deadline that has passed counts also where nothing waits.
+        let passed = Limits { idle: None, deadline: Some(Instant::now()) };
+        assert_eq!(passed.sleep(Duration::ZERO).await.unwrap_err().kind, ErrorKind::Deadline);
+    });
+}
+
+#[test]
+fn a_redirect_is_returned_and_not_followed() {
+    let url = server(|mut stream| {
+        stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    let response = run(async {
+        network(&url).send(&request(&url), Limits::default(), None).await.map_err(|(error, _)| error).unwrap()
+    });
+    assert_eq!((response.head.status, response.head.header("location")), (302, Some("http://127.0.0.1:1/")));
+}
+
+#[test]
+fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
+    let path = std::env::temp_dir().join(format!("toolpipe-client-{}.tape", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    let url = server(|mut stream| {
+        stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\nset-cookie: s3cret\r\n\r\nmy s3cret-1").unwrap();
+    });
+    let mut recorder = Recorder::open(path.clone(), TapeMode::Record).unwrap();
+    recorder.set_redactor(&redact::Redactor::new(["s3cret-1".to_owned()]));
+    run(async {
+        let mut request = request(&url);
+        request.headers.push(("x-mine".to_owned(), "s3cret-1".to_owned()));
+        let recording = Some(recorder.begin(Api::OpenaiChat, "m", &request, |name| name == "x-mine"));
+        let response = network(&url).send(&request, Limits::default(), recording).await.map_err(|(e, _)| e).unwrap();
+        let mut body = response.body;
+        while let What::Bytes(_) = body.next().await.what {}
+        recorder.keep(*body.recorded(None).unwrap());
+        let nobody = self::request("http://127.0.0.1:1");
+        let recording = Some(recorder.begin(Api::OpenaiChat, "m", &nobody, |_| false));
+        let (error, recorded) = network(&nobody.url).send(&nobody, Limits::default(), recording).await.unwrap_err();
+        let recorded = recorded.unwrap();
+        assert_eq!((error.kind, recorded.end.unwrap().1), (ErrorKind::Refused, Ending::Reset));
+        recorder.keep(*recorded);
+    });
+    recorder.save(true).unwrap();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(!text.contains("s3cret") && text.contains("my [redacted]") && text.contains("request.headers.x-mine"));
+    assert_eq!(upstream::tape::Tape::read(&text).unwrap().exchanges.len(), 2);
+}
