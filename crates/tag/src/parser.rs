@@ -38,6 +38,8 @@ mod open_call;
 mod prose;
 mod reasoning;
 mod router;
+#[cfg(test)]
+mod tests;
 
 use crate::calls::Step;
 use crate::look::Look;

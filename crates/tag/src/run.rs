@@ -104,7 +104,7 @@ impl Run {
             Place::Part(n) => {
                 match &mut self.engine {
                     Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
-                    Engine::Envelope(e) if e.finish() => return Ok(()),
+                    Engine::Envelope(e) if e.may_end() => return Ok(()),
                     Engine::Expression(e) if !cut && e.finish() => return Ok(()),
                     Engine::None if n >= self.form.call.len() => {}
                     Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),

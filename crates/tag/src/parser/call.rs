@@ -22,7 +22,10 @@ impl Router {
         call.contest.raw.push_str(&text[..take]);
         let (mode, mut rest) = loop {
             let was_alone = call.contest.is_alone();
-            call.contest.push(self.tools.as_deref());
+            if call.contest.push(self.tools.as_deref()) {
+                self.write(&mut call, out);
+                return (Mode::Call(call), Step::On(take));
+            }
             if let Some((at, why)) = call.contest.failure() {
                 if was_alone {
                     // What it found before would have been emitted if the text had come in other pieces.

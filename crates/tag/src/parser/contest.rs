@@ -5,6 +5,9 @@ use crate::dialect::Form;
 use crate::run::Run;
 use json::Tools;
 
+/// How much text is allocated for at once: most calls come in many small pieces.
+const ROOM: usize = 256;
+
 /// Forms that read the same text; at least one.
 #[derive(Debug)]
 pub(super) struct Contest {
@@ -64,14 +67,14 @@ impl Contest {
                 candidates.push(Candidate::new(Run::new(form), Calls::default()));
             }
         }
-        Contest { candidates, raw: String::new() }
+        Contest { candidates, raw: String::with_capacity(ROOM) }
     }
 
     /// One form, whose call was named by what came before the text.
     pub fn named(form: &'static Form, name: &str) -> Contest {
         let mut calls = Calls::default();
         let run = Run::named(form, name, &mut calls);
-        Contest { candidates: vec![Candidate::new(run, calls)], raw: String::new() }
+        Contest { candidates: vec![Candidate::new(run, calls)], raw: String::with_capacity(ROOM) }
     }
 
     /// Whether one candidate is left.
@@ -84,13 +87,13 @@ impl Contest {
         self.candidates.first_mut()
     }
 
-    /// Every candidate reads on in [`Contest::raw`].
-    pub fn push(&mut self, tools: Option<&Tools>) {
-        let is_alone = self.is_alone();
-        self.candidates.iter_mut().for_each(|c| c.push(&self.raw, tools, is_alone));
-        if is_alone {
-            return;
+    /// Every candidate reads on in [`Contest::raw`]. Returns whether that leaves all as it was: there is one, and it needs more.
+    pub fn push(&mut self, tools: Option<&Tools>) -> bool {
+        if let [winner] = &mut self.candidates[..] {
+            winner.push(&self.raw, tools, true);
+            return matches!(winner.step, Step::More(_));
         }
+        self.candidates.iter_mut().for_each(|c| c.push(&self.raw, tools, false));
         // Those that search behind other text decide nothing: next to them a candidate is as good as alone.
         let has_noise = self.candidates.iter().any(|c| c.run.is_noise());
         let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
@@ -99,6 +102,7 @@ impl Contest {
         {
             c.push(&self.raw, tools, true);
         }
+        false
     }
 
     /// Reads a piece that is all inside the arguments of the one call that is left, and returns true; or reads nothing.
