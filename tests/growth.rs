@@ -11,7 +11,7 @@ mod units;
 
 use accumulate::{Accumulate, Options, Shape};
 use cost::{Cost, Count, judge, none_is_wrong, now};
-use detect::{Calls, Detect, Tally};
+use detect::{Answers, CallFilter, Detect};
 use event::{Event, Machine, Payload, Scanner, Sink, payload, quoted};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -258,11 +258,11 @@ fn events_with_a_new_number_each() {
                 || format!("tc-detect --checker {checker}, {one}"),
                 &mut wrong,
                 |n| {
-                    let factory = detect::factory(checker, &Calls::default()).expect("a checker of the table");
+                    let factory = detect::factory(checker, &CallFilter::default()).expect("a checker of the table");
                     let events = numbered(one, r#"{"type":"x"}"#, n);
                     let mut scanner = Scanner::default();
                     let first = scanner.read(&events.first[0]).expect("an event");
-                    run(&mut Detect::new(checker.into(), factory, Tally::default(), &first), &events)
+                    run(&mut Detect::new(checker.into(), factory, Answers::default(), &first), &events)
                 },
             );
         }

@@ -8,7 +8,7 @@ mod bodies;
 
 use accumulate::{Accumulate, Options};
 use bodies::{Body, bodies};
-use detect::{Calls, Detect, Tally};
+use detect::{Answers, CallFilter, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
 use std::rc::Rc;
@@ -40,10 +40,10 @@ fn accumulate(lines: &[String]) -> Vec<String> {
 }
 
 fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
-    let factory = detect::factory(checker, &Calls::default()).expect("a checker of the table");
+    let factory = detect::factory(checker, &CallFilter::default()).expect("a checker of the table");
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
-    Collect::run(&mut Detect::new(checker.into(), factory, Tally::default(), &first), lines)
+    Collect::run(&mut Detect::new(checker.into(), factory, Answers::default(), &first), lines)
 }
 
 /// Runs `look` on each event.

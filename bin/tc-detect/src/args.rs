@@ -2,7 +2,7 @@
 
 use crate::checkers;
 use clap::Parser;
-use detect::Calls;
+use detect::CallFilter;
 use event::Glob;
 use std::path::{Path, PathBuf};
 use stdio::Emit;
@@ -10,7 +10,7 @@ use stdio::Emit;
 /// Is there a tool call in this stream?
 ///
 /// Passes every event through and adds one `decision` event to each stream, as early as the checker can. The exit status is
-/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was known, or if the input holds no event.
+/// the answer: 0 if any stream calls a tool, 1 if none does, 3 if a stream failed before that was decided, or if the input has no events.
 #[derive(Debug, Parser)]
 #[command(name = "tc-detect", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
@@ -21,7 +21,7 @@ pub struct Args {
     /// Write nothing, and stop reading as soon as the answer is known
     #[arg(short, long, conflicts_with_all = ["then", "or_else", "decide_fd"])]
     pub quiet: bool,
-    /// Only calls of tools whose name matches count (* and ? stand for any characters)
+    /// Count only calls of tools whose name matches (* matches any characters, ? matches one)
     #[arg(long, value_name = "GLOB")]
     pub name: Option<String>,
     /// Write the decisions to this file descriptor instead of into the stream
@@ -30,7 +30,7 @@ pub struct Args {
     /// Pipe each stream that calls a tool, from its first event, into this command (run by sh)
     #[arg(long, value_name = "CMD")]
     pub then: Option<String>,
-    /// Pipe each stream that calls none into this command (run by sh)
+    /// Pipe each stream that calls no tool into this command (run by sh)
     #[arg(long = "else", value_name = "CMD")]
     pub or_else: Option<String>,
     #[command(flatten)]
@@ -44,24 +44,24 @@ Examples:
   tc-detect -c lookahead:120 stream.ndjson | jq 'select(.type == \"decision\")'
   tc-detect --then 'tc-accumulate | tc-view' --else tc-view <stream.ndjson
 
-Of several streams -q reads all, unless one calls a tool. It stops at a no only within a stream without a name that comes through a pipe, so that its upstream stops.  A command of --then or --else that fails gives its status (128 + N if signal N ended it) in place of the answer.";
+With -q a call ends the reading at once. A no ends it only for a stream without a name in a pipe, so that its upstream stops; otherwise further streams are read. The exit status of a command of --then or --else that fails (128 + N if signal N ended it) replaces the answer.";
 
-/// Standard input under a name.
+/// The name of standard input in the file system.
 pub const STDIN: &str = "/dev/stdin";
 
 impl Args {
     /// What counts as a call.
-    pub fn calls(&self) -> Calls {
-        Calls { name: self.name.as_deref().map(Glob::new) }
+    pub fn calls(&self) -> CallFilter {
+        CallFilter { name: self.name.as_deref().map(Glob::new) }
     }
 
-    /// Whether other streams may follow a stream that calls no tool: in several inputs, and in a file, which no upstream writes.
+    /// Whether to read on after a stream that calls no tool: with several inputs, and in a file, which has no upstream that should stop.
     pub fn others(&self) -> bool {
         let file = |path: &PathBuf| if path.as_os_str() == "-" { Path::new(STDIN).is_file() } else { path.is_file() };
         self.files.len() > 1 || self.files.iter().any(file) || (self.files.is_empty() && Path::new(STDIN).is_file())
     }
 
-    /// How to drive the machines.
+    /// The driver's settings.
     pub fn filter(&self) -> stdio::Filter {
         let mut filter = self.common.filter("tc-detect", self.files.clone());
         if self.quiet {

@@ -1,4 +1,4 @@
-//! `--then CMD` and `--else CMD`: the whole stream, from its first event, into the command that the decision chooses.
+//! `--then CMD` and `--else CMD`: pipes the whole stream, from its first event, into the command that the decision chooses.
 
 use detect::Detect;
 use event::payload::line;
@@ -10,12 +10,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 use stdio::Status;
 
-/// The two commands; without one of them its streams go to standard output.
+/// The two commands; the streams of one that is missing go to standard output.
 #[derive(Clone, Debug)]
 pub struct Commands {
     then: Option<Rc<str>>,
     or_else: Option<Rc<str>>,
-    /// The status of the first one that failed.
+    /// The status of the first command that failed.
     failed: Rc<Cell<Option<u8>>>,
 }
 
@@ -42,7 +42,7 @@ impl Commands {
 
     fn ended(&self, command: &str, status: ExitStatus) {
         let code = match (status.code(), status.signal()) {
-            // Whoever reads its output has had enough.
+            // SIGPIPE: the reader of its output has left.
             (Some(0 | 141), _) | (None, Some(SIGPIPE)) => return,
             (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
             (None, signal) => {
@@ -58,8 +58,8 @@ const SIGPIPE: i32 = 13;
 
 /// Where the lines of one stream go.
 enum Target {
-    /// Not known yet: they are kept.
-    Kept(Vec<u8>),
+    /// Undecided: they are kept.
+    Undecided(Vec<u8>),
     Child(Child, Rc<str>),
     Stdout,
 }
@@ -76,12 +76,12 @@ pub struct Branch {
 impl Branch {
     /// Wraps the machine of one stream.
     pub fn new(detect: Detect, commands: Commands, no_time: bool) -> Self {
-        Branch { detect, commands, target: Target::Kept(Vec::new()), stream: None, no_time }
+        Branch { detect, commands, target: Target::Undecided(Vec::new()), stream: None, no_time }
     }
 
-    /// Sends on what one event made of itself, and chooses the target once the decision is there.
+    /// Sends the lines of one event on, and chooses the target once the decision is made.
     fn send(&mut self, lines: &[u8], out: &mut dyn Sink) {
-        if let Target::Kept(kept) = &mut self.target {
+        if let Target::Undecided(kept) = &mut self.target {
             kept.extend_from_slice(lines);
             if let Some(decided) = self.detect.decided() {
                 let kept = std::mem::take(kept);
@@ -112,7 +112,7 @@ impl Branch {
 
     fn put(&mut self, lines: &[u8], out: &mut dyn Sink) {
         match &mut self.target {
-            // A command that stops reading has had enough.
+            // A command may stop reading before the end: that is not a failure.
             Target::Child(child, _) => {
                 drop(child.stdin.as_mut().map(|stdin| stdin.write_all(lines).and_then(|()| stdin.flush())))
             }
@@ -124,9 +124,9 @@ impl Branch {
         }
     }
 
-    /// The stream has ended: so does its command.
+    /// The stream has ended: closes the input of its command and waits for it.
     fn close(&mut self, out: &mut dyn Sink) {
-        if let Target::Kept(kept) = &mut self.target {
+        if let Target::Undecided(kept) = &mut self.target {
             let kept = std::mem::take(kept);
             self.target = Target::Stdout;
             self.put(&kept, out);
@@ -167,7 +167,7 @@ impl Machine for Branch {
     }
 }
 
-/// Takes down as text what one event makes of itself.
+/// Collects the lines that one event leads to.
 struct Spool<'s> {
     lines: Vec<u8>,
     raw: &'s str,

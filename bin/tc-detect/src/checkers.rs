@@ -1,13 +1,13 @@
 //! All checkers by their names: those of `detect`, and two that need more than events.
 
 use crate::command::Command;
-use crate::text::Texts;
+use crate::text::TextCheckers;
 use anyhow::{Context, bail};
-use detect::{CHECKERS, Calls, Factory};
+use detect::{CHECKERS, CallFilter, Factory};
 use event::Event;
 use std::rc::Rc;
 
-/// Gives what makes the checkers of a stream, from its first event.
+/// Returns the factory of the checkers of a stream, from its first event.
 pub type Checkers = Box<dyn Fn(&Event<'_>) -> Factory>;
 
 /// The names of the adapters and how they decide.
@@ -20,17 +20,17 @@ fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
     CHECKERS.iter().map(|row| (row.name, row.help)).chain(ADAPTERS)
 }
 
-/// What `--help` says of them.
+/// The help of `--checker`.
 pub fn help() -> String {
     let checkers: Vec<_> = all().map(|(name, help)| format!("{name} ({help})")).collect();
     format!("Who decides: {}", checkers.join(", "))
 }
 
-/// The checkers of that name; `calls` says what counts as a call.
+/// The checkers of that name; `calls` decides what counts as a call.
 ///
 /// # Errors
-/// When there are none of that name.
-pub fn find(name: &str, calls: &Calls) -> anyhow::Result<Checkers> {
+/// An unknown name, with all that are known.
+pub fn find(name: &str, calls: &CallFilter) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");
@@ -39,7 +39,7 @@ pub fn find(name: &str, calls: &Calls) -> anyhow::Result<Checkers> {
         let factory: Factory = Rc::new(move || Box::new(Command::start(&command)));
         return Ok(Box::new(move |_| Rc::clone(&factory)));
     }
-    let texts = (name == "tag").then(Texts::new);
+    let texts = (name == "tag").then(TextCheckers::new);
     let factory = detect::factory(if texts.is_some() { "full" } else { name }, calls).with_context(|| {
         let names: Vec<_> = all().map(|(name, _)| name).collect();
         format!("unknown checker '{name}', use one of: {}", names.join(", "))

@@ -1,11 +1,11 @@
 //! `cmd:COMMAND`: any command as a checker. It reads the events of one choice and exits 0 (a call) or 1 (none).
 
-use detect::{Checker, End, Verdict};
+use detect::{Checker, StreamEnding, Verdict};
 use event::Event;
 use std::io::{ErrorKind, Write};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 
-/// A command at work. It decides by its exit status, as early as it likes.
+/// A running command. It decides by its exit status, and may end before the stream does.
 pub struct Command {
     text: String,
     child: Option<Child>,
@@ -13,7 +13,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Starts the command under `sh -c`. One that cannot be started is told on standard error and leaves the stream undecided.
+    /// Starts the command under `sh -c`. A command that cannot be started is reported on standard error and leaves the stream undecided.
     pub fn start(text: &str) -> Self {
         let child =
             std::process::Command::new("sh").args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
@@ -55,7 +55,7 @@ impl Checker for Command {
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
         let stdin = self.stdin.as_mut()?;
         match stdin.write_all(event.raw().as_bytes()).and_then(|()| stdin.write_all(b"\n")) {
-            // It has read enough.
+            // It stopped reading, so it has decided.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.wait(),
             Err(_) => None,
             Ok(()) => {
@@ -65,7 +65,7 @@ impl Checker for Command {
         }
     }
 
-    fn end(&mut self, _: End) -> Option<Verdict> {
+    fn end(&mut self, _: StreamEnding) -> Option<Verdict> {
         self.wait()
     }
 }
@@ -74,7 +74,7 @@ impl Drop for Command {
     fn drop(&mut self) {
         self.stdin = None;
         if let Some(child) = &mut self.child {
-            // Nobody asks any more (the reader left): without input it ends by itself, and a zombie is not left behind.
+            // Its answer is not needed any more (the reader left). Without input it ends by itself; waiting leaves no zombie.
             let _ = child.wait();
         }
     }

@@ -1,4 +1,4 @@
-//! `--decide-fd N`: decisions go there, and the stream passes as it came.
+//! `--decide-fd N`: writes decisions to that file descriptor, and passes the stream unchanged.
 
 use detect::Detect;
 use event::payload::line;
@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Write;
 use std::rc::Rc;
 
-/// Opens the file descriptor that the shell handed over (`3>decisions`).
+/// Opens the file descriptor that the shell has opened (`3>decisions`).
 ///
 /// # Errors
 /// When no such descriptor is open for writing.

@@ -10,7 +10,7 @@ mod text;
 
 use args::Args;
 use branch::Branch;
-use detect::{Answer, Detect, Tally};
+use detect::{Answers, Detect, StreamAnswer};
 use divert::Divert;
 use event::{Event, Machine};
 use recorded::recorded;
@@ -23,17 +23,17 @@ fn main() -> ExitCode {
     ::args::run(detect_calls)
 }
 
-/// Asks the checker about every stream, writes its decisions where they are wanted, and answers with the status.
+/// Asks the checker about every stream, writes its decisions where the user wants them, and returns the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
-    let tally = Tally::default();
+    let answers = Answers::default();
     let checkers = checkers::find(&args.checker, &args.calls())?;
-    if !leave_out_recordings(&mut args, &tally) {
+    if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
     }
     let name: Rc<str> = args.checker.as_str().into();
     let detect = {
-        let (tally, others) = (tally.clone(), args.others());
-        move |first: &Event<'_>| Detect::new(Rc::clone(&name), checkers(first), tally.clone(), first).followed(others)
+        let (answers, others) = (answers.clone(), args.others());
+        move |first: &Event<'_>| Detect::new(Rc::clone(&name), checkers(first), answers.clone(), first).followed(others)
     };
     let (filter, no_time) = (args.filter(), args.common.no_time);
     let mut failed = None;
@@ -52,14 +52,14 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     if events == 0 && outcome.signal.is_none() {
         stdio::message(
             "tc-detect",
-            "the input holds no event; for a recorded body or a tape: llm-stream --replay FILE | tc-detect",
+            "the input has no events; for a recorded body or a tape: llm-stream --replay FILE | tc-detect",
         );
-        tally.undecided();
+        answers.undecided();
     }
-    let status = outcome.status(match tally.answer() {
-        Answer::Yes => Status::Done,
-        Answer::No => Status::No,
-        Answer::Undecided => Status::Undecided,
+    let status = outcome.status(match answers.answer() {
+        StreamAnswer::Yes => Status::Done,
+        StreamAnswer::No => Status::No,
+        StreamAnswer::Undecided => Status::Undecided,
     });
     Ok(match (status, failed) {
         (Status::Signal(_), _) | (_, None) => status,
@@ -67,7 +67,7 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     })
 }
 
-/// Runs a machine for each stream; gives how that ended, and how many events came.
+/// Runs a machine for each stream; returns how the run ended, and the number of events.
 fn run<M: Machine>(
     filter: &stdio::Filter,
     make: impl FnMut(&Event<'_>) -> M + 'static,
@@ -77,8 +77,8 @@ fn run<M: Machine>(
     Ok((outcome, machines.events()))
 }
 
-/// Takes recordings out of the operands, each with a message; they stay undecided. `false`: no input is left.
-fn leave_out_recordings(args: &mut Args, tally: &Tally) -> bool {
+/// Takes recordings out of the operands, each with a message; they count as undecided. `false`: no input is left.
+fn leave_out_recordings(args: &mut Args, answers: &Answers) -> bool {
     if args.files.is_empty() {
         args.files.push(PathBuf::from("-"));
     }
@@ -92,7 +92,7 @@ fn leave_out_recordings(args: &mut Args, tally: &Tally) -> bool {
         };
         let text = format!("{name}: {what}, not events; run: llm-stream --replay {file} | tc-detect");
         stdio::message("tc-detect", &text);
-        tally.undecided();
+        answers.undecided();
         false
     });
     !args.files.is_empty()

@@ -1,4 +1,4 @@
-//! Recorded bodies and tapes that are given in place of events: `llm-stream --replay` makes events of them.
+//! Finds recorded bodies and tapes among the operands, which `llm-stream --replay` turns into events.
 
 use event::payload::{Error, Message};
 use event::{Event, Kind, Scanner};
@@ -6,10 +6,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// How much of a file is looked at.
+/// How much of a file is looked at, in bytes.
 const LOOKED_AT: u64 = 64 * 1024;
 
-/// What a file is, if it is a recording and not events. Only files on disk are looked at, since a pipe can be read once.
+/// What kind of recording a file is, if it is one. Only files on disk are looked at: a pipe can be read only once.
 pub fn recorded(path: &Path) -> Option<&'static str> {
     let file = path.metadata().ok().filter(|m| m.is_file()).and_then(|_| File::open(path).ok())?;
     let mut start = Vec::new();
@@ -21,12 +21,12 @@ pub fn recorded(path: &Path) -> Option<&'static str> {
     is_body.then_some("a provider's answer")
 }
 
-/// Whether a line is an event of ours. Other lines with a `type` may be a provider's.
+/// Whether any line is an event of ours: a provider's lines may have a `type` too.
 fn has_event(start: &[u8]) -> bool {
     let mut scanner = Scanner::default();
     start.split(|byte| *byte == b'\n').any(|line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
         Ok(Ok(event)) => is_ours(&event),
-        // Cut, since it is long: what writes events writes the type first.
+        // The line is longer than the part that was read; commands write the type first.
         _ => begins_as_ours(&String::from_utf8_lossy(line)),
     })
 }
@@ -34,7 +34,7 @@ fn has_event(start: &[u8]) -> bool {
 fn is_ours(event: &Event<'_>) -> bool {
     match event.kind() {
         Kind::Other => false,
-        // Providers have a `type` of this name too.
+        // Providers use this `type` too.
         Kind::Message => Message::read(event).message.with(|message| !message.is_null()),
         Kind::Error => !Error::read(event).source.is_empty(),
         _ => true,

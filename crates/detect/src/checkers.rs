@@ -4,14 +4,14 @@ mod first_chunk;
 mod full;
 mod lookahead;
 
-use crate::checker::{Calls, CheckerRow, Factory};
+use crate::checker::{CallFilter, CheckerRow, Factory};
 
 /// The checkers that need nothing but events.
 pub const CHECKERS: [CheckerRow; 3] = [full::ROW, first_chunk::ROW, lookahead::ROW];
 
-/// What makes the checker of that name; `calls` says what counts as a call. `None` for a name that is not in the table, or that
-/// lacks its number.
-pub fn factory(name: &str, calls: &Calls) -> Option<Factory> {
+/// The factory of the checkers of that name; `calls` decides what counts as a call. `None` for a name that is not in the table, or
+/// whose argument cannot be used.
+pub fn factory(name: &str, calls: &CallFilter) -> Option<Factory> {
     CHECKERS.iter().find_map(|row| match row.name.split_once(':') {
         None => (row.name == name).then(|| (row.factory)(calls.clone(), ""))?,
         Some((stem, _)) => (row.factory)(calls.clone(), name.strip_prefix(stem)?.strip_prefix(':')?),

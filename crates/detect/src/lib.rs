@@ -7,10 +7,14 @@
 //! Invariant: a decision is written before the event that decided it, so no later than the event after which no continuation
 //! could change it.
 
+mod answers;
 mod checker;
 mod checkers;
+mod head;
 mod machine;
+mod remembered;
 
-pub use checker::{Calls, Checker, CheckerRow, End, Factory, Verdict};
+pub use answers::{Answers, StreamAnswer};
+pub use checker::{CallFilter, Checker, CheckerRow, Factory, StreamEnding, Verdict};
 pub use checkers::{CHECKERS, factory};
-pub use machine::{Answer, Detect, Tally};
+pub use machine::Detect;

@@ -1,91 +1,34 @@
 //! The machine of `tc-detect`: one decision for each choice of a stream, written as early as it can be.
 
-use crate::checker::{CallHead, Checker, End, Factory, Verdict};
-use event::payload::{ContentDelta, Decision, RefusalDelta, Retract, StreamEnd};
-use event::{Choices, Event, Kind, Machine, Sink, Text};
-use std::cell::Cell;
+use crate::answers::{Answers, StreamAnswer};
+use crate::checker::{Checker, Factory, StreamEnding, Verdict};
+use crate::remembered::RememberedCalls;
+use event::payload::{ContentDelta, Decision, RefusalDelta, StreamEnd};
+use event::{Choices, Event, Kind, Machine, Sink};
 use std::rc::Rc;
 
-/// What all streams together answered, as grep answers over several files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Answer {
-    /// No stream calls a tool.
-    #[default]
-    No,
-    /// A stream failed before it was decided, and no stream is known to call a tool.
-    Undecided,
-    /// A stream calls a tool.
-    Yes,
-}
-
-/// The answer of all machines of a run; each adds to it.
-#[derive(Clone, Debug, Default)]
-pub struct Tally {
-    /// How many streams gave each answer.
-    counts: Rc<Cell<[u64; 3]>>,
-}
-
-impl Tally {
-    /// The answer so far.
-    pub fn answer(&self) -> Answer {
-        let counts = self.counts.get();
-        let some = |answer: &Answer| counts[*answer as usize] > 0;
-        [Answer::Yes, Answer::Undecided].into_iter().find(some).unwrap_or_default()
-    }
-
-    /// An input could not be asked about, since it holds no stream.
-    pub fn undecided(&self) {
-        self.add(Answer::Undecided);
-    }
-
-    /// A yes of any stream outweighs everything, what is undecided outweighs a no.
-    fn add(&self, answer: Answer) {
-        let mut counts = self.counts.get();
-        counts[answer as usize] += 1;
-        self.counts.set(counts);
-    }
-
-    /// A yes was overturned.
-    fn take_back(&self) {
-        let mut counts = self.counts.get();
-        counts[Answer::Yes as usize] = counts[Answer::Yes as usize].saturating_sub(1);
-        self.counts.set(counts);
-    }
-}
-
-/// A call that has begun, by whatever names it.
-#[derive(Debug, PartialEq, Eq)]
-struct Begun {
-    id: Option<Box<str>>,
-    index: Option<i64>,
-}
-
-/// How many calls of a choice are remembered for a `retract`; a choice with more is never left without any.
-const REMEMBERED: usize = 64;
-
 /// One choice of the stream.
-struct Choice {
+struct CheckedChoice {
     number: u32,
     checker: Box<dyn Checker>,
     /// Bytes of content text until the decision.
     bytes: u64,
+    /// The decision, once it is made.
     decided: Option<bool>,
-    /// The stream failed before that.
-    failed: bool,
-    begun: Vec<Begun>,
-    /// A call was taken back, or there were too many to remember.
-    retracted: bool,
-    many: bool,
+    /// Whether the stream failed before that.
+    has_failed: bool,
+    calls: RememberedCalls,
 }
 
 /// Decides about one stream.
 pub struct Detect {
     name: Rc<str>,
     factory: Factory,
-    tally: Tally,
-    choices: Choices<Choice>,
+    answers: Answers,
+    choices: Choices<CheckedChoice>,
     events: u64,
-    /// Other streams may follow: this one has a name, or has ended while its input has not, or reading on costs nothing.
+    /// Whether other streams may follow: this one has a name, or has ended before its input, or its input is no pipe whose upstream
+    /// should stop.
     others: bool,
 }
 
@@ -97,44 +40,42 @@ impl std::fmt::Debug for Detect {
 
 impl Detect {
     /// A machine for the stream that `first` begins. `factory` makes the checker of each choice, `name` is what the user calls it.
-    pub fn new(name: Rc<str>, factory: Factory, tally: Tally, first: &Event<'_>) -> Self {
-        Detect { name, factory, tally, choices: Choices::default(), events: 0, others: first.stream().is_some() }
+    pub fn new(name: Rc<str>, factory: Factory, answers: Answers, first: &Event<'_>) -> Self {
+        Detect { name, factory, answers, choices: Choices::default(), events: 0, others: first.stream().is_some() }
     }
 
-    /// With `others`, streams without a name follow each other in the input: a no to this one is not yet the answer.
+    /// With `others`, more streams may follow in the input, so that a no to this one is not yet the answer.
     #[must_use]
     pub fn followed(mut self, others: bool) -> Self {
         self.others |= others;
         self
     }
 
-    /// Whether the first choice calls a tool, once that is decided; `None` also where it stayed undecided.
+    /// Whether the first choice calls a tool; `None` before that is decided, and where the stream failed first.
     pub fn decided(&self) -> Option<bool> {
-        self.choices.find(0).map(|at| &self.choices[at]).filter(|c| !c.failed).and_then(|c| c.decided)
+        self.choices.find(0).map(|at| &self.choices[at]).filter(|c| !c.has_failed).and_then(|c| c.decided)
     }
 
     fn choice(&mut self, number: u32) -> usize {
         let factory = &self.factory;
-        self.choices.place(number, || Choice {
+        self.choices.place(number, || CheckedChoice {
             number,
             checker: factory(),
             bytes: 0,
             decided: None,
-            failed: false,
-            begun: Vec::new(),
-            retracted: false,
-            many: false,
+            has_failed: false,
+            calls: RememberedCalls::default(),
         })
     }
 
-    /// Writes a decision; `None` is a stream that failed before one could be made.
+    /// Writes a decision; without a verdict the stream failed before one could be made.
     fn decide(&mut self, at: usize, verdict: Option<Verdict>, revised: bool, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let undecided = verdict.is_none();
         let verdict = verdict.unwrap_or_else(|| Verdict::new(false, "the stream failed before this could be decided"));
-        (choice.decided, choice.failed) = (Some(verdict.tool_call), undecided);
+        (choice.decided, choice.has_failed) = (Some(verdict.tool_call), undecided);
         if revised {
-            self.tally.take_back();
+            self.answers.take_back();
         }
         out.emit(
             choice.number,
@@ -148,14 +89,10 @@ impl Detect {
                 undecided,
             },
         );
-        self.tally.add(match (undecided, verdict.tool_call) {
-            (true, _) => Answer::Undecided,
-            (false, true) => Answer::Yes,
-            (false, false) => Answer::No,
-        });
+        self.answers.add(StreamAnswer::of(undecided, verdict.tool_call));
     }
 
-    /// Shows an event to the checker while it matters.
+    /// Shows an event to the checker while the event may change the decision.
     #[inline]
     fn ask(&mut self, at: usize, event: &Event<'_>, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
@@ -176,28 +113,24 @@ impl Detect {
         let choice = &mut self.choices[at];
         if choice.decided == Some(true) && decision.revised {
             choice.decided = Some(false);
-            self.tally.take_back();
-            self.tally.add(Answer::No);
+            self.answers.take_back();
+            self.answers.add(StreamAnswer::No);
         } else if choice.decided.is_none() {
             choice.decided = Some(decision.tool_call);
-            self.tally.add(match (decision.undecided, decision.tool_call) {
-                (true, _) => Answer::Undecided,
-                (false, true) => Answer::Yes,
-                (false, false) => Answer::No,
-            });
+            self.answers.add(StreamAnswer::of(decision.undecided, decision.tool_call));
         }
     }
 
-    fn end(&mut self, end: End, out: &mut dyn Sink) {
+    fn end(&mut self, ending: StreamEnding, out: &mut dyn Sink) {
         if self.choices.is_empty() {
             self.choice(0);
         }
         for at in 0..self.choices.len() {
             let choice = &mut self.choices[at];
             if choice.decided.is_none() {
-                let verdict = choice.checker.end(end);
+                let verdict = choice.checker.end(ending);
                 self.decide(at, verdict, false, out);
-            } else if choice.decided == Some(true) && choice.overturned(end) && !end.is_failure() {
+            } else if choice.decided == Some(true) && choice.is_overturned(ending) && !ending.is_failure() {
                 // Only now: after a retract another call could still have come.
                 self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);
             }
@@ -205,36 +138,14 @@ impl Detect {
     }
 }
 
-impl Choice {
-    /// Remembers the calls that have begun, for [`Choice::retract`].
-    fn begin(&mut self, event: &Event<'_>) {
-        let head = CallHead::read(event);
-        if !head.is_named {
-            return;
-        }
-        let begun = Begun { id: head.id.map(|id| id.str().as_ref().into()), index: head.index };
-        if self.many || self.begun.contains(&begun) {
-            return;
-        }
-        self.many = self.begun.len() == REMEMBERED;
-        self.begun.push(begun);
-    }
-
+impl CheckedChoice {
     /// Whether no call is left of those that made the yes, now that the stream has ended.
-    fn overturned(&mut self, end: End) -> bool {
+    fn is_overturned(&mut self, ending: StreamEnding) -> bool {
         if self.checker.follows() {
-            self.checker.end(end);
+            self.checker.end(ending);
         }
-        let none = self.begun.is_empty() && !self.many;
-        self.checker.overturned().map_or(self.retracted && none, |overturned| overturned && none)
-    }
-
-    fn retract(&mut self, event: &Event<'_>) {
-        let Retract { index, tool_id, .. } = Retract::read(event);
-        let id = tool_id.map(Text::str);
-        self.begun
-            .retain(|b| !(id.is_some() && b.id.as_deref() == id.as_deref() || index.is_some() && b.index == index));
-        self.retracted = true;
+        let is_overturned = self.checker.overturned().unwrap_or_else(|| self.calls.any_retracted());
+        is_overturned && self.calls.is_empty()
     }
 }
 
@@ -243,10 +154,9 @@ impl Machine for Detect {
         self.events += 1;
         match event.kind() {
             Kind::StreamEnd => {
-                self.end(End::Stream(StreamEnd::read(event).finish_reason), out);
+                self.end(StreamEnding::Stream(StreamEnd::read(event).finish_reason), out);
                 self.others = true;
             }
-            // A decision that is in the input already is this checker's own, made when the stream came by here before.
             Kind::Decision => {
                 let decision = Decision::read(event);
                 if decision.checker == *self.name {
@@ -263,8 +173,8 @@ impl Machine for Detect {
                 let at = self.choice(event.choice());
                 let choice = &mut self.choices[at];
                 match event.kind() {
-                    Kind::ToolCallDelta | Kind::ToolCall => choice.begin(event),
-                    Kind::Retract => choice.retract(event),
+                    Kind::ToolCallDelta | Kind::ToolCall => choice.calls.begin(event),
+                    Kind::Retract => choice.calls.retract(event),
                     Kind::ContentDelta if choice.decided.is_none() => {
                         choice.bytes += ContentDelta::read(event).text.len() as u64;
                     }
@@ -275,7 +185,7 @@ impl Machine for Detect {
                 }
                 self.ask(at, event, out);
             }
-            // What belongs to no choice is of interest to a command that checks (`cmd:`) alone.
+            // Events between streams, which only a command (`cmd:`) looks at.
             _ => {
                 let at = self.choice(event.choice());
                 self.ask(at, event, out);
@@ -285,12 +195,12 @@ impl Machine for Detect {
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
-        self.end(End::Cut, out);
+        self.end(StreamEnding::Cut, out);
     }
 
-    /// A yes is the answer for all streams. A no settles only the unnamed stream while it runs: its upstream need not go on.
+    /// A yes is the answer for all streams. A no is the answer only when no stream may follow; its upstream may stop then.
     fn settled(&self) -> bool {
-        self.tally.answer() == Answer::Yes
+        self.answers.answer() == StreamAnswer::Yes
             || (!self.others && !self.choices.is_empty() && self.choices.iter().all(|c| c.decided == Some(false)))
     }
 }
@@ -300,14 +210,14 @@ mod tests {
     use super::*;
     use event::Collect;
 
-    fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, Answer) {
-        let tally = Tally::default();
-        let factory = crate::factory(checker, &crate::Calls::default()).expect("a checker of the table");
+    fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, StreamAnswer) {
+        let answers = Answers::default();
+        let factory = crate::factory(checker, &crate::CallFilter::default()).expect("a checker of the table");
         let mut scanner = event::Scanner::default();
         let first = scanner.read(lines[0]).expect("an event");
-        let mut machine = Detect::new(checker.into(), factory, tally.clone(), &first);
+        let mut machine = Detect::new(checker.into(), factory, answers.clone(), &first);
         let out = Collect::run(&mut machine, lines);
-        (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), tally.answer())
+        (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), answers.answer())
     }
 
     const START: &str = r#"{"type":"stream_start","v":1}"#;
@@ -319,14 +229,14 @@ mod tests {
     #[test]
     fn each_checker_decides_at_its_event() {
         for (checker, lines, yes, event, answer) in [
-            ("full", &[START, TEXT, CALL, END][..], true, 3, Answer::Yes),
-            ("full", &[START, TEXT, END], false, 3, Answer::No),
-            ("first-chunk", &[START, TEXT, CALL, END], false, 2, Answer::No),
-            ("lookahead:12", &[START, TEXT, CALL, END], false, 2, Answer::No),
-            ("lookahead:13", &[START, TEXT, CALL, END], true, 3, Answer::Yes),
-            ("full", &[START, TEXT, CUT], false, 3, Answer::Undecided),
-            ("full", &[START, TEXT], false, 2, Answer::Undecided),
-            ("full", &[START, CALL, CUT], true, 2, Answer::Yes),
+            ("full", &[START, TEXT, CALL, END][..], true, 3, StreamAnswer::Yes),
+            ("full", &[START, TEXT, END], false, 3, StreamAnswer::No),
+            ("first-chunk", &[START, TEXT, CALL, END], false, 2, StreamAnswer::No),
+            ("lookahead:12", &[START, TEXT, CALL, END], false, 2, StreamAnswer::No),
+            ("lookahead:13", &[START, TEXT, CALL, END], true, 3, StreamAnswer::Yes),
+            ("full", &[START, TEXT, CUT], false, 3, StreamAnswer::Undecided),
+            ("full", &[START, TEXT], false, 2, StreamAnswer::Undecided),
+            ("full", &[START, CALL, CUT], true, 2, StreamAnswer::Yes),
         ] {
             let (out, got) = run(checker, lines);
             assert_eq!(out.len(), 1, "{checker} {lines:?}");
@@ -367,9 +277,9 @@ mod tests {
             out.len() == 2 && out[1].contains("\"tool_call\":false") && out[1].contains("\"revised\":true"),
             "{out:?}"
         );
-        assert_eq!(answer, Answer::No);
+        assert_eq!(answer, StreamAnswer::No);
         let decided: Vec<&str> = [START, &out[0], CALL, retract, &out[1], END].into();
-        assert_eq!(run("full", &decided), (out.clone(), Answer::No), "twice is once");
+        assert_eq!(run("full", &decided), (out.clone(), StreamAnswer::No), "twice is once");
         let other = r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"g"}"#;
         assert_eq!(run("full", &[START, CALL, retract, other, END]).0.len(), 1);
     }

@@ -1,7 +1,7 @@
-//! `first-chunk`: the first event with text or a call decides. What most frameworks do, and wrong whenever text comes first.
-//! White space is text here, as most frameworks have it; only an empty event is skipped.
+//! `first-chunk`: the first event with text or a call decides. Most frameworks do this; it is wrong whenever text precedes a call.
+//! White space counts as text, as it does for most frameworks; only an event with empty text is skipped.
 
-use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
 use event::Event;
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ pub(crate) const ROW: CheckerRow = CheckerRow {
 };
 
 struct FirstChunk {
-    calls: Calls,
+    calls: CallFilter,
 }
 
 impl Checker for FirstChunk {
@@ -25,7 +25,7 @@ impl Checker for FirstChunk {
         }
     }
 
-    fn end(&mut self, end: End) -> Option<Verdict> {
-        none(end)
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        none(ending)
     }
 }

@@ -1,6 +1,6 @@
 //! `full`: a call anywhere is a yes at once, and only the end is a no.
 
-use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
 use event::{Event, Kind};
 use std::rc::Rc;
 
@@ -11,14 +11,14 @@ pub(crate) const ROW: CheckerRow = CheckerRow {
 };
 
 struct Full {
-    calls: Calls,
+    calls: CallFilter,
 }
 
 impl Checker for Full {
     #[inline]
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
         if !matches!(event.kind(), Kind::ToolCallDelta | Kind::ToolCall) {
-            return None; // Text is of no interest here, so it is not even unescaped.
+            return None; // text decides nothing here, so it is not even unescaped
         }
         match self.calls.meaning(event) {
             Meaning::Call(reason) => Some(Verdict::new(true, reason)),
@@ -26,7 +26,7 @@ impl Checker for Full {
         }
     }
 
-    fn end(&mut self, end: End) -> Option<Verdict> {
-        none(end)
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        none(ending)
     }
 }

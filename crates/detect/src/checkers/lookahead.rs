@@ -1,9 +1,10 @@
 //! `lookahead:N`: no, once N characters of text have come without a call.
 //!
-//! Characters are counted, and not events: providers cut the same text into 1 or 1,000 deltas. White space alone is no text, since
-//! models write it before their calls too: they are counted from the first that is none, and at the end only once text follows.
+//! It counts characters, not events: providers split the same text into 1 or 1,000 deltas. White space alone does not count, since
+//! models write it before calls too: the count starts at the first other character, and white space after it counts once more text
+//! follows.
 
-use crate::checker::{Calls, Checker, CheckerRow, End, Meaning, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
 use event::Event;
 use std::rc::Rc;
 
@@ -17,8 +18,8 @@ pub(crate) const ROW: CheckerRow = CheckerRow {
 };
 
 struct Lookahead {
-    calls: Calls,
-    /// How many characters (Unicode scalar values) of text decide.
+    calls: CallFilter,
+    /// The number of characters (Unicode scalar values) of text that decides.
     limit: u64,
     /// How many have come.
     seen: u64,
@@ -27,7 +28,7 @@ struct Lookahead {
 }
 
 impl Lookahead {
-    /// Counts one piece of text; gives whether the limit is reached.
+    /// Counts one piece of text; returns whether the limit is reached.
     fn count(&mut self, text: &str) -> bool {
         for c in text.chars() {
             if !c.is_whitespace() {
@@ -51,7 +52,7 @@ impl Checker for Lookahead {
         }
     }
 
-    fn end(&mut self, end: End) -> Option<Verdict> {
-        none(end)
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        none(ending)
     }
 }
