@@ -4,6 +4,7 @@ mod remedy;
 
 pub use remedy::remedy;
 
+use crate::turn::ToolsMode;
 use clap::{Parser, ValueEnum};
 use client::{Resplit, Speed, Stall};
 use std::path::PathBuf;
@@ -113,17 +114,6 @@ pub struct Request {
     /// Print the request's body, and its address on standard error, and send nothing; no key is needed
     #[arg(long)]
     pub dry_run: bool,
-}
-
-/// How the tools are told to the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ToolsMode {
-    /// In the request's own field
-    Native,
-    /// In the system prompt, in a dialect's form
-    Tag,
-    /// Whichever the model knows: see 'Tools mode auto'
-    Auto,
 }
 
 /// How `--tools-mode auto` decides.

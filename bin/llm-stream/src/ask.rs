@@ -1,9 +1,9 @@
 //! What is asked of a provider or a tape: how a model learns of its tools, what would be sent, or the next turn.
 
-mod attempts;
 mod dry_run;
 mod opening;
 mod probe;
+mod session;
 mod settings;
 mod trouble;
 mod turn;

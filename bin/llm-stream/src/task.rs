@@ -1,10 +1,10 @@
 //! What was typed, with what the environment adds, as the values of a task.
 
-use crate::args::{Args, Fallback, Replay, TapeMode, ToolsMode};
+use crate::args::{Args, Fallback, Replay, TapeMode};
 use crate::ask::{AskSettings, ConnectionSettings};
 use crate::auto::{AutoSettings, Capabilities};
 use crate::replay::ReplaySettings;
-use crate::turn::{self, KeySource, TurnSettings};
+use crate::turn::{KeySource, TurnSettings};
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use client::Faults;
@@ -53,7 +53,7 @@ impl Args {
             files: self.replay.files,
             api: self.request.api,
             speed: self.replay.speed,
-            tools_mode: self.request.tools_mode.into(),
+            tools_mode: self.request.tools_mode,
             dialect: self.request.dialect,
             tools: self.request.tools,
             prefill: self.request.prefill,
@@ -97,7 +97,7 @@ impl Args {
             system: request.system,
             tools: request.tools,
             tool_choice: request.tool_choice,
-            tools_mode: request.tools_mode.into(),
+            tools_mode: request.tools_mode,
             dialect: request.dialect,
             prefill: request.prefill,
             streams: !request.no_stream,
@@ -152,16 +152,6 @@ impl From<TapeMode> for client::TapeMode {
             TapeMode::Replay => client::TapeMode::Replay,
             TapeMode::Record => client::TapeMode::Record,
             TapeMode::Auto => client::TapeMode::Auto,
-        }
-    }
-}
-
-impl From<ToolsMode> for turn::ToolsMode {
-    fn from(typed: ToolsMode) -> Self {
-        match typed {
-            ToolsMode::Native => turn::ToolsMode::Native,
-            ToolsMode::Tag => turn::ToolsMode::Tag,
-            ToolsMode::Auto => turn::ToolsMode::Auto,
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! What it is: [`Network`], which sends requests to one server, any number at once, and gives each answer as a [`Body`] that is read
 //! piece by piece; [`Limits`] on how long that may take; [`Route`], which tells whether a server is on this machine and whether a
-//! secret may go there; [`Header`], a header whose value may be secret; [`Trouble`] and [`Wait`], which decide whether to ask again and
-//! when; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and what goes wrong in it. All settings are
+//! secret may go there; [`Header`], a header whose value may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and
+//! after which [`Wait`]; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and what goes wrong in it. All settings are
 //! values, and all errors are types: [`Error`] names what happened, and the caller adds which of its options helps.
 //!
 //! What it is not: it reads no command line and no environment, prints nothing, and knows no event. Nothing here is shared between
@@ -11,6 +11,7 @@
 //!
 //! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled. Each wait may be dropped.
 
+mod attempts;
 mod body;
 mod error;
 mod faults;
@@ -25,6 +26,7 @@ mod route;
 mod thread;
 mod trouble;
 
+pub use attempts::{AttemptPolicy, Attempts, NextAttempt};
 pub use body::{Body, FileBody, Piece, What};
 pub use error::{Error, ErrorKind};
 pub use faults::{Faults, Resplit, Stall};

@@ -3,108 +3,58 @@
 use std::env;
 use upstream::Api;
 
-/// A parameter of the request: what people type for it, and its path in the body of each API in the order of [`Api::ALL`]; ""
-/// where an API has none.
+/// A parameter of the request.
 struct Parameter {
-    options: &'static [&'static str],
-    paths: [&'static str; 7],
+    /// What people type for it.
+    options: &'static str,
+    /// Its path in the body of each API in the order of [`Api::ALL`]; `-` where an API has none.
+    paths: &'static str,
     /// A value to show where none was typed.
     example: &'static str,
-    kind: Kind,
+    /// Whether it is a text that ends the answer, and not a number. Members named like a sequence take an array of texts.
+    is_stop: bool,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Number,
-    /// Texts that end the answer: one, or an array where the API takes nothing else (`stopSequences`, `stop_sequences`).
-    Stop,
+const fn number(options: &'static str, paths: &'static str, example: &'static str) -> Parameter {
+    Parameter { options, paths, example, is_stop: false }
 }
 
-/// From the references of the APIs: <https://platform.openai.com/docs/api-reference>, <https://docs.anthropic.com/en/api/messages>,
+/// From the references of the APIs (2026-11): <https://platform.openai.com/docs/api-reference>, <https://docs.anthropic.com/en/api/messages>,
 /// <https://ai.google.dev/api/generate-content>, <https://github.com/ollama/ollama/blob/main/docs/api.md>,
 /// <https://docs.mistral.ai/api>, <https://docs.cohere.com/reference/chat>.
 const PARAMETERS: [Parameter; 6] = [
+    number(
+        "temperature temp",
+        "temperature temperature temperature generationConfig.temperature options.temperature temperature temperature",
+        "0",
+    ),
+    number(
+        "max-tokens max-output-tokens max-completion-tokens num-predict n-predict",
+        "max_tokens max_output_tokens max_tokens generationConfig.maxOutputTokens options.num_predict max_tokens max_tokens",
+        "1000",
+    ),
+    number("top-p", "top_p top_p top_p generationConfig.topP options.top_p top_p p", "0.9"),
+    number("top-k", "top_k - top_k generationConfig.topK options.top_k - k", "40"),
+    number("seed", "seed - - generationConfig.seed options.seed random_seed seed", "1"),
     Parameter {
-        options: &["temperature", "temp"],
-        paths: [
-            "temperature",
-            "temperature",
-            "temperature",
-            "generationConfig.temperature",
-            "options.temperature",
-            "temperature",
-            "temperature",
-        ],
-        example: "0",
-        kind: Kind::Number,
-    },
-    Parameter {
-        options: &["max-tokens", "max-output-tokens", "max-completion-tokens", "num-predict", "n-predict"],
-        paths: [
-            "max_tokens",
-            "max_output_tokens",
-            "max_tokens",
-            "generationConfig.maxOutputTokens",
-            "options.num_predict",
-            "max_tokens",
-            "max_tokens",
-        ],
-        example: "1000",
-        kind: Kind::Number,
-    },
-    Parameter {
-        options: &["top-p"],
-        paths: ["top_p", "top_p", "top_p", "generationConfig.topP", "options.top_p", "top_p", "p"],
-        example: "0.9",
-        kind: Kind::Number,
-    },
-    Parameter {
-        options: &["top-k"],
-        paths: ["top_k", "", "top_k", "generationConfig.topK", "options.top_k", "", "k"],
-        example: "40",
-        kind: Kind::Number,
-    },
-    Parameter {
-        options: &["seed"],
-        paths: ["seed", "", "", "generationConfig.seed", "options.seed", "random_seed", "seed"],
-        example: "1",
-        kind: Kind::Number,
-    },
-    Parameter {
-        options: &["stop", "stop-sequence", "stop-sequences"],
-        paths: [
-            "stop",
-            "",
-            "stop_sequences",
-            "generationConfig.stopSequences",
-            "options.stop",
-            "stop",
-            "stop_sequences",
-        ],
+        options: "stop stop-sequence stop-sequences",
+        paths: "stop - stop_sequences generationConfig.stopSequences options.stop stop stop_sequences",
         example: "END",
-        kind: Kind::Stop,
+        is_stop: true,
     },
 ];
 
 /// Other options, and the remedy.
-const OTHERS: [(&[&str], &str); 5] = [
+const OTHERS: [(&str, &str); 5] = [
     (
-        &["api-key", "key", "token"],
+        "api-key key token",
         "others could see the key: export it (see --api-key-env) or put it into a file (see --api-key-file)",
     ),
-    (&["url", "host", "endpoint", "api-base", "server"], "write --base-url URL"),
-    (&["prompt", "question", "message", "input"], "write the prompt by itself: llm-stream 'PROMPT'"),
-    (&["stream"], "answers are streamed unless --no-stream is given"),
+    ("url host endpoint api-base server", "write --base-url URL"),
+    ("prompt question message input", "write the prompt by itself: llm-stream 'PROMPT'"),
+    ("stream", "answers are streamed unless --no-stream is given"),
     (
-        &[
-            "frequency-penalty",
-            "presence-penalty",
-            "logprobs",
-            "reasoning-effort",
-            "response-format",
-            "min-p",
-            "logit-bias",
-        ],
+        "frequency-penalty presence-penalty logprobs reasoning-effort response-format min-p logit-bias",
         "write --param KEY=JSON with the name that the API has for it",
     ),
 ];
@@ -125,13 +75,13 @@ fn instead(unknown: &str, typed: &[String], usual_api: Option<&str>) -> Option<S
         return prompt.then(|| "write -- before a prompt that begins with a dash".to_owned());
     };
     let name = name.to_lowercase().replace('_', "-");
-    if let Some((_, remedy)) = OTHERS.iter().find(|(options, _)| options.contains(&name.as_str())) {
+    if let Some((_, remedy)) = OTHERS.iter().find(|(options, _)| has(options, &name)) {
         return Some((*remedy).to_owned());
     }
-    let parameter = PARAMETERS.iter().find(|parameter| parameter.options.contains(&name.as_str()))?;
+    let parameter = PARAMETERS.iter().find(|parameter| has(parameter.options, &name))?;
     let api = api(typed).or_else(|| Api::from_name(usual_api?)).unwrap_or(Api::OpenaiChat);
-    let path = Api::ALL.iter().zip(parameter.paths).find(|(known, _)| **known == api).map_or("", |(_, path)| path);
-    if path.is_empty() {
+    let path = parameter.paths().find(|(known, _)| *known == api).map_or("-", |(_, path)| path);
+    if path == "-" {
         return Some(format!("and {} has no such parameter", api.name()));
     }
     let value = parameter.json(value(unknown, typed).as_deref(), path);
@@ -142,20 +92,30 @@ fn instead(unknown: &str, typed: &[String], usual_api: Option<&str>) -> Option<S
     Some(format!("write --param {}", in_shell(&word)))
 }
 
+/// Whether `word` is one of `words`, which are separated by spaces.
+fn has(words: &str, word: &str) -> bool {
+    words.split(' ').any(|other| other == word)
+}
+
 impl Parameter {
+    /// Its path in the body of each API.
+    fn paths(&self) -> impl Iterator<Item = (Api, &'static str)> {
+        Api::ALL.into_iter().zip(self.paths.split(' '))
+    }
+
     /// The value that was typed, as JSON.
     fn json(&self, typed: Option<&str>, path: &str) -> String {
         let typed = typed.unwrap_or(self.example);
         let json = event::Raw::parse(typed).ok();
-        match self.kind {
-            Kind::Number if json.is_some() => typed.to_owned(),
-            Kind::Number => self.example.to_owned(), // it was left out, and the prompt follows
-            Kind::Stop if json.is_some_and(|json| json.is_array()) => typed.to_owned(),
-            Kind::Stop => {
-                let text = if json.is_some_and(|json| json.is_str()) { typed.to_owned() } else { event::quoted(typed) };
-                if path.to_lowercase().contains("seq") { format!("[{text}]") } else { text }
-            }
+        if !self.is_stop {
+            // A number may be left out; then the prompt follows.
+            return if json.is_some() { typed } else { self.example }.to_owned();
         }
+        if json.is_some_and(|json| json.is_array()) {
+            return typed.to_owned();
+        }
+        let text = if json.is_some_and(|json| json.is_str()) { typed.to_owned() } else { event::quoted(typed) };
+        if path.to_lowercase().contains("seq") { format!("[{text}]") } else { text }
     }
 }
 
@@ -225,7 +185,8 @@ mod tests {
     #[test]
     fn every_parameter_that_is_proposed_is_one_that_can_be_typed() {
         for parameter in &PARAMETERS {
-            for (api, path) in Api::ALL.iter().zip(parameter.paths).filter(|(_, path)| !path.is_empty()) {
+            assert_eq!(parameter.paths.split(' ').count(), Api::ALL.len(), "{}", parameter.paths);
+            for (api, path) in parameter.paths().filter(|(_, path)| *path != "-") {
                 let json = parameter.json(None, path);
                 assert!(event::Raw::parse(&json).is_ok(), "{api:?} {json}");
             }

@@ -1,7 +1,7 @@
 //! The next turn of the conversation on standard input.
 
-use super::attempts::Attempts;
 use super::opening::Opening;
+use super::session::Session;
 use super::settings::AskSettings;
 use crate::stream::{Watch, runtime};
 use anyhow::Result;
@@ -24,9 +24,9 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
         let mut out = opening.out();
         let network = if is_offline { None } else { Some(opening.network()?) };
         let question = opening.converse(&watch, &mut out, true)?;
-        let mut is_open = false;
+        let mut may_tag = false;
         if watch.signal().is_none() {
-            is_open = opening.decide(network.as_ref(), &watch, &out).await?;
+            may_tag = opening.decide(network.as_ref(), &watch, &out).await?;
         }
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
@@ -45,8 +45,8 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
             out.flush()?;
             return Ok(Status::Error);
         }
-        let attempts = Attempts { opening: &mut opening, is_open, network, watch: &watch, out: &mut out };
-        let signal = attempts.run().await?;
+        let session = Session { opening: &mut opening, may_tag, network, watch: &watch, out: &mut out };
+        let signal = session.run().await?;
         out.flush()?;
         if let Some(signal) = signal {
             return Ok(Status::Signal(signal));

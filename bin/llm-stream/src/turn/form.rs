@@ -1,5 +1,6 @@
 //! The forms in which one turn can be asked.
 
+use clap::ValueEnum;
 use tag::Dialect;
 
 /// How a request is made.
@@ -22,13 +23,13 @@ pub enum ToolsForm {
     Nothing(&'static Dialect),
 }
 
-/// What the user asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the user asks for. The comments are those of `--help`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ToolsMode {
-    /// The request's own member.
+    /// In the request's own field
     Native,
-    /// The prompt.
+    /// In the system prompt, in a dialect's form
     Tag,
-    /// Whichever the model takes.
+    /// Whichever the model takes: see 'Tools mode auto'
     Auto,
 }

@@ -1,4 +1,4 @@
-//! Attempts at one turn, until something of an answer is written.
+//! One turn: attempts, until something of an answer is written.
 
 use super::opening::Opening;
 use super::trouble;
@@ -6,7 +6,9 @@ use crate::output::{Clock, Out};
 use crate::stream::{Interrupt, Pulse, ResponseEnd, Watch, end, write_events};
 use crate::turn::ToolsForm;
 use anyhow::{Context, Result};
-use client::{Body, Error, Limits, Network, Recording, Response, Speed, Trouble, Wait, What};
+use client::{
+    AttemptPolicy, Attempts, Body, Error, Limits, Network, NextAttempt, Recording, Response, Speed, Trouble, Wait, What,
+};
 use event::payload::Warning;
 use std::time::Duration;
 use stdio::Failure;
@@ -18,23 +20,23 @@ use upstream::{End, Request, Stream};
 const ERROR_BODY: usize = 1 << 20;
 
 /// One turn and all it needs.
-pub struct Attempts<'a, 's> {
+pub struct Session<'a, 's> {
     pub opening: &'a mut Opening<'s>,
     /// Whether the tools go into the prompt if the provider refuses them.
-    pub is_open: bool,
+    pub may_tag: bool,
     pub network: Option<Network>,
     pub watch: &'a Watch,
     pub out: &'a mut Out,
 }
 
 /// How one attempt ended.
-enum Attempt {
+enum AttemptEnd {
     Ended,
     Signal(i32),
     Failed(Trouble),
 }
 
-impl Attempts<'_, '_> {
+impl Session<'_, '_> {
     /// Asks, again if it must be, and writes the events. Returns the signal that ended it, if one did.
     ///
     /// # Errors
@@ -42,69 +44,68 @@ impl Attempts<'_, '_> {
     pub async fn run(mut self) -> Result<Option<i32>> {
         let connection = self.opening.settings.connection;
         let deadline = connection.timeout.map(|time| Instant::now() + time);
-        let (mut attempt, mut retries, mut form) = (1, 0, self.opening.turn.form);
+        let mut form = self.opening.turn.form;
+        let mut attempts = Attempts::new(AttemptPolicy {
+            retries: connection.retries,
+            may_ask_whole: connection.falls_back && self.opening.turn.options.stream,
+            may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
+        });
         let mut refusal: Option<String> = None;
         loop {
             let turn = &self.opening.turn;
             let request = turn.request(form)?;
-            let mut stream = Stream::new(turn.api, turn.stream_options(&request, attempt, form));
+            let mut stream = Stream::new(turn.api, turn.stream_options(&request, attempts.number(), form));
             let stats = stream.stats();
-            stats.retries = Some(u64::from(retries)).filter(|n| *n > 0);
-            stats.fallbacks = Some(u64::from(form.is_whole) + u64::from(refusal.is_some())).filter(|n| *n > 0);
+            stats.retries = Some(u64::from(attempts.retries())).filter(|n| *n > 0);
+            stats.fallbacks = Some(u64::from(attempts.fallbacks())).filter(|n| *n > 0);
             let trouble = match self.attempt(&request, &mut stream, deadline).await? {
-                Attempt::Ended => {
+                AttemptEnd::Ended => {
                     let was_live = self.opening.recorder.as_ref().is_none_or(|r| r.has_recorded());
                     if let Some(refusal) = refusal.filter(|_| was_live) {
                         self.opening.auto().refused(&refusal);
                     }
                     return Ok(None);
                 }
-                Attempt::Signal(signal) => return Ok(Some(signal)),
-                Attempt::Failed(trouble) => trouble,
+                AttemptEnd::Signal(signal) => return Ok(Some(signal)),
+                AttemptEnd::Failed(trouble) => trouble,
             };
-            if let (true, ToolsForm::Native, Some(words)) = (self.is_open, form.tools, trouble.refuses_tools()) {
-                let message = format!("{words}; the same is asked again with the tools in the prompt");
-                self.warn("tools_refused", &message);
-                self.out.messages().verbose(&message);
-                form.tools = self.opening.turn.tag();
-                refusal = Some(words);
-                attempt += 1;
-                continue;
-            }
-            let may_fall_back = connection.falls_back && self.opening.turn.options.stream && !form.is_whole;
-            if may_fall_back && trouble.refuses_streaming() {
-                self.out.messages().verbose("streaming is refused; the whole answer is asked for at once");
-                form.is_whole = true;
-                continue;
-            }
-            let wait = trouble.wait(retries + 1);
-            let fits = |wait: &Wait| {
-                let time = self.scaled(wait.time);
-                wait.is_granted() && deadline.is_none_or(|deadline| Instant::now() + time < deadline)
-            };
-            let Some(wait) = wait.as_ref().filter(|wait| retries < connection.retries && fits(wait)) else {
-                let advice = wait.and_then(|wait| wait.advice());
-                let (clock, redactor) = (Clock::default(), self.opening.turn.redactor());
-                trouble::write(&trouble, advice.as_deref(), redactor, &mut stream, &mut clock.sink(None, self.out));
-                return Ok(None);
-            };
-            self.announce(&trouble, wait);
-            self.out.flush()?;
-            let limits = Limits { idle: None, deadline };
-            tokio::select! {
-                biased;
-                interrupt = self.watch.interrupt() => {
-                    let signal = interrupt.signal()?;
-                    self.end(&mut stream, End::Cancelled);
-                    return Ok(Some(signal));
+            let fits = |wait: &Wait| deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline);
+            match attempts.after(&trouble, fits) {
+                NextAttempt::Tagged(words) => {
+                    let message = format!("{words}; the same is asked again with the tools in the prompt");
+                    self.warn("tools_refused", &message);
+                    self.out.messages().verbose(&message);
+                    form.tools = self.opening.turn.tag();
+                    refusal = Some(words);
                 }
-                slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
-                    self.end(&mut stream, end(&error));
+                NextAttempt::Whole => {
+                    self.out.messages().verbose("streaming is refused; the whole answer is asked for at once");
+                    form.is_whole = true;
+                }
+                NextAttempt::GiveUp(advice) => {
+                    let (clock, redactor) = (Clock::default(), self.opening.turn.redactor());
+                    let sink = &mut clock.sink(None, self.out);
+                    trouble::write(&trouble, advice.as_deref(), redactor, &mut stream, sink);
                     return Ok(None);
                 }
+                NextAttempt::Again(wait) => {
+                    self.announce(&trouble, &wait);
+                    self.out.flush()?;
+                    let limits = Limits { idle: None, deadline };
+                    tokio::select! {
+                        biased;
+                        interrupt = self.watch.interrupt() => {
+                            let signal = interrupt.signal()?;
+                            self.end(&mut stream, End::Cancelled);
+                            return Ok(Some(signal));
+                        }
+                        slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
+                            self.end(&mut stream, end(&error));
+                            return Ok(None);
+                        }
+                    }
+                }
             }
-            attempt += 1;
-            retries += 1;
         }
     }
 
@@ -140,7 +141,12 @@ impl Attempts<'_, '_> {
         }
     }
 
-    async fn attempt(&mut self, request: &Request, stream: &mut Stream, deadline: Option<Instant>) -> Result<Attempt> {
+    async fn attempt(
+        &mut self,
+        request: &Request,
+        stream: &mut Stream,
+        deadline: Option<Instant>,
+    ) -> Result<AttemptEnd> {
         let turn = &self.opening.turn;
         if let Some(recorder) = &mut self.opening.recorder {
             match recorder.answer(turn.model(), request) {
@@ -150,7 +156,7 @@ impl Attempts<'_, '_> {
                     return Ok(self.answer(head, &mut body, stream).await?.0);
                 }
                 Ok(None) => {}
-                Err(miss) => return Ok(Attempt::Failed(Trouble::Miss(miss))),
+                Err(miss) => return Ok(AttemptEnd::Failed(Trouble::Miss(miss))),
             }
         }
         let recorder = self.opening.recorder.as_ref();
@@ -165,18 +171,18 @@ impl Attempts<'_, '_> {
             interrupt = self.watch.interrupt() => {
                 let signal = interrupt.signal()?;
                 self.end(stream, End::Cancelled);
-                return Ok(Attempt::Signal(signal));
+                return Ok(AttemptEnd::Signal(signal));
             }
         };
         let Response { head, mut body } = match answered {
             Ok(response) => response,
             Err((error, recorded)) => {
                 self.keep(recorded);
-                return Ok(Attempt::Failed(Trouble::Lost(error)));
+                return Ok(AttemptEnd::Failed(Trouble::Lost(error)));
             }
         };
         let (attempt, lost) = self.answer(head, &mut body, stream).await?;
-        if !matches!(attempt, Attempt::Signal(_)) {
+        if !matches!(attempt, AttemptEnd::Signal(_)) {
             self.keep(body.recorded(lost.as_ref()));
         }
         Ok(attempt)
@@ -188,7 +194,7 @@ impl Attempts<'_, '_> {
         head: Head,
         body: &mut Body,
         stream: &mut Stream,
-    ) -> Result<(Attempt, Option<Error>), Failure> {
+    ) -> Result<(AttemptEnd, Option<Error>), Failure> {
         self.out.messages().at(format_args!("HTTP {}", head.status), Some(head.after));
         let end = if (200..300).contains(&head.status) {
             write_events(body, stream, None, self.watch, self.out).await?
@@ -198,16 +204,16 @@ impl Attempts<'_, '_> {
                 (bytes, Ok(lost)) => {
                     // A server may repeat the key that it was sent. Later the text is cut, and a part of a key would not be recognised.
                     let text = self.opening.turn.redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
-                    return Ok((Attempt::Failed(Trouble::Refused(head, text)), lost));
+                    return Ok((AttemptEnd::Failed(Trouble::Refused(head, text)), lost));
                 }
             }
         };
         Ok(match end {
-            ResponseEnd::Ended(lost) => (Attempt::Ended, lost),
-            ResponseEnd::Lost(error) => (Attempt::Failed(Trouble::Lost(error.clone())), Some(error)),
+            ResponseEnd::Ended(lost) => (AttemptEnd::Ended, lost),
+            ResponseEnd::Lost(error) => (AttemptEnd::Failed(Trouble::Lost(error.clone())), Some(error)),
             ResponseEnd::Signal(signal) => {
                 self.end(stream, End::Cancelled);
-                (Attempt::Signal(signal), None)
+                (AttemptEnd::Signal(signal), None)
             }
         })
     }

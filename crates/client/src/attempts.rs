@@ -1,0 +1,138 @@
+//! What follows from a failed attempt. Nothing here waits, asks or looks at a clock.
+
+use crate::{Trouble, Wait};
+
+/// What may be tried.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttemptPolicy {
+    /// How often the same may be asked again.
+    pub retries: u32,
+    /// Whether the whole answer may be asked for where streaming is refused.
+    pub may_ask_whole: bool,
+    /// Whether the tools may go into the prompt where native tools are refused.
+    pub may_tag: bool,
+}
+
+/// The attempts at one turn.
+#[derive(Clone, Debug)]
+pub struct Attempts {
+    policy: AttemptPolicy,
+    retries: u32,
+    is_whole: bool,
+    is_tagged: bool,
+}
+
+/// What to do after a failed attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub enum NextAttempt {
+    /// Ask with the tools in the prompt. The provider refused them in these words.
+    Tagged(String),
+    /// Ask for the whole answer at once.
+    Whole,
+    /// Ask the same again after this wait.
+    Again(Wait),
+    /// Nothing. The provider may have given advice.
+    GiveUp(Option<String>),
+}
+
+impl Attempts {
+    /// No attempt has failed yet.
+    pub fn new(policy: AttemptPolicy) -> Attempts {
+        Attempts { policy, retries: 0, is_whole: false, is_tagged: false }
+    }
+
+    /// The number of the attempt, from 1. Asking for the whole answer does not count: the first request never reached the model.
+    pub fn number(&self) -> u32 {
+        1 + self.retries + u32::from(self.is_tagged)
+    }
+
+    /// How often the same was asked again.
+    pub fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// How often another form of the request was tried.
+    pub fn fallbacks(&self) -> u32 {
+        u32::from(self.is_whole) + u32::from(self.is_tagged)
+    }
+
+    /// Decides what follows from `trouble`. `fits` tells of a wait whether there is time for it.
+    pub fn after(&mut self, trouble: &Trouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
+        if let Some(words) = trouble.refuses_tools().filter(|_| self.policy.may_tag && !self.is_tagged) {
+            self.is_tagged = true;
+            return NextAttempt::Tagged(words);
+        }
+        if self.policy.may_ask_whole && !self.is_whole && trouble.refuses_streaming() {
+            self.is_whole = true;
+            return NextAttempt::Whole;
+        }
+        match trouble.wait(self.retries + 1) {
+            Some(wait) if self.retries < self.policy.retries && wait.is_granted() && fits(&wait) => {
+                self.retries += 1;
+                NextAttempt::Again(wait)
+            }
+            wait => NextAttempt::GiveUp(wait.and_then(|wait| wait.advice())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use upstream::tape::Head;
+
+    fn refused(status: u16, headers: &[(&str, &str)], body: &str) -> Trouble {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Trouble::Refused(Head { status, headers, ..Head::default() }, body.to_owned())
+    }
+
+    /// A word for each decision, and the numbers after it.
+    fn decisions(policy: AttemptPolicy, troubles: &[Trouble]) -> Vec<(String, u32, u32, u32)> {
+        let mut attempts = Attempts::new(policy);
+        let mut told = vec![];
+        for trouble in troubles {
+            let word = match attempts.after(trouble, |_| true) {
+                NextAttempt::Tagged(_) => "tagged".to_owned(),
+                NextAttempt::Whole => "whole".to_owned(),
+                NextAttempt::Again(wait) => format!("again {}", wait.when()),
+                NextAttempt::GiveUp(advice) => format!("give up {}", advice.is_some()),
+            };
+            told.push((word, attempts.number(), attempts.retries(), attempts.fallbacks()));
+        }
+        told
+    }
+
+    #[test]
+    fn each_form_is_tried_once_and_retries_are_counted() {
+        let all = AttemptPolicy { retries: 2, may_ask_whole: true, may_tag: true };
+        let no_tools = || refused(400, &[], r#"{"error":{"message":"this model does not support tools"}}"#);
+        let no_stream = || refused(400, &[], "streaming is not supported");
+        let busy = || refused(503, &[("retry-after", "1")], "busy");
+        let steps = [no_tools(), no_stream(), busy(), busy(), busy()];
+        let expected = [
+            ("tagged".to_owned(), 2, 0, 1),
+            ("whole".to_owned(), 2, 0, 2),
+            ("again in 1 s (retry-after: 1)".to_owned(), 3, 1, 2),
+            ("again in 1 s (retry-after: 1)".to_owned(), 4, 2, 2),
+            ("give up false".to_owned(), 4, 2, 2),
+        ];
+        assert_eq!(decisions(all, &steps), expected);
+        for again in [no_tools(), no_stream()] {
+            let word = decisions(all, &[no_tools(), no_stream(), again]).pop().unwrap().0;
+            assert_eq!(word, "give up false");
+        }
+        assert_eq!(decisions(AttemptPolicy::default(), &[no_tools()])[0].0, "give up false");
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_ends_the_attempts_with_the_providers_figure() {
+        let mut attempts = Attempts::new(AttemptPolicy { retries: 2, ..AttemptPolicy::default() });
+        let long = refused(429, &[("retry-after", "3600")], "");
+        assert!(
+            matches!(attempts.after(&long, |_| true), NextAttempt::GiveUp(Some(advice)) if advice.contains("60 min"))
+        );
+        let short = refused(429, &[("retry-after", "60")], "");
+        assert!(matches!(attempts.after(&short, |_| false), NextAttempt::GiveUp(Some(_))));
+        assert!(matches!(attempts.after(&short, |_| true), NextAttempt::Again(_)));
+    }
+}
