@@ -5,7 +5,7 @@
 
 use crate::index::{Index, Token};
 use crate::scan::{self, Scan, ScanError};
-use crate::surrogates::Surrogates;
+use crate::surrogates::{Surrogates, unescaped};
 use std::borrow::Cow;
 
 /// One complete, checked JSON value and its text.
@@ -40,8 +40,7 @@ impl<'a> Raw<'a> {
         if !matches!(b.get(start), Some(b'{' | b'[')) {
             return Raw::parse(text);
         }
-        index.begin(text.len());
-        let end = scan::container(b, start, index)?;
+        let end = index.read(text, start)?;
         scan::end(b, end)?;
         Ok(Raw { text: &text[start..end], escaped: false, tokens: index.inside() })
     }
@@ -112,13 +111,7 @@ impl<'a> Raw<'a> {
     /// The string without its quotes and escapes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
     #[inline]
     pub fn str(self) -> Option<Cow<'a, str>> {
-        let inside = self.inside()?;
-        if !self.escaped {
-            return Some(Cow::Borrowed(inside));
-        }
-        let mut out = String::with_capacity(inside.len());
-        self.append_str(&mut out);
-        Some(Cow::Owned(out))
+        Some(unescaped(self.inside()?, self.escaped))
     }
 
     /// The text of a string without escapes.
@@ -168,20 +161,30 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     pub fn fields<const N: usize>(self, keys: [&str; N]) -> [Option<Raw<'a>>; N] {
         let mut found = [None; N];
-        if self.tokens.is_empty() {
+        if self.tokens.is_empty() || !self.is_object() {
             self.walk_fields(&keys, &mut found);
-        } else if self.is_object() {
-            let mut places = [usize::MAX; N];
-            let mut at = 0;
-            while let Some(token) = self.tokens.get(at) {
+            return found;
+        }
+        let mut places = [usize::MAX; N];
+        let mut at = 0;
+        while let Some(token) = self.tokens.get(at) {
+            if token.is_name_escaped {
+                let name = unescaped(token.name(self.text), true);
+                keys.iter().zip(&mut places).filter(|(key, _)| **key == name).for_each(|(_, place)| *place = at);
+            } else {
+                let name = token.name_bytes(self.text);
                 for (key, place) in keys.iter().zip(&mut places) {
-                    if token.is_named(self.text, key) {
+                    if name == key.as_bytes() {
                         *place = at;
                     }
                 }
-                at += 1 + token.inside as usize;
             }
-            found = places.map(|at| Some(self.child(at, self.tokens.get(at)?)).filter(|value| !value.is_null()));
+            at += 1 + token.inside as usize;
+        }
+        for (at, value) in places.into_iter().zip(&mut found) {
+            if let Some(token) = self.tokens.get(at) {
+                *value = Some(self.child(at, token)).filter(|value| !value.is_null());
+            }
         }
         found
     }
@@ -217,7 +220,7 @@ impl<'a> Raw<'a> {
     /// The members of an object in order, repeated keys included; nothing for any other value.
     #[inline]
     pub fn entries(self) -> impl Iterator<Item = (Cow<'a, str>, Raw<'a>)> + use<'a> {
-        Children::of(self, b'{').map(|(key, value)| (key.str().unwrap_or_default(), value))
+        Children::of(self, b'{')
     }
 
     /// The members that are whole at the beginning of an object that was cut.
@@ -262,20 +265,20 @@ impl<'a> Children<'a> {
 
     /// The next child, found in the text.
     #[inline(never)]
-    fn walk(&mut self) -> Scan<(Raw<'a>, Raw<'a>)> {
+    fn walk(&mut self) -> Scan<(Cow<'a, str>, Raw<'a>)> {
         let text = self.of.text;
         let b = text.as_bytes();
         let mut at = scan::space(b, self.at);
         if b.get(at) == Some(&b',') {
             at = scan::space(b, at + 1);
         }
-        let mut key = Raw::checked("", false);
+        let mut key = Cow::Borrowed("");
         if self.of.is_object() {
             if b.get(at) != Some(&b'"') {
                 return scan::fail(at, "no key in quotes");
             }
             let (end, escaped) = scan::string(b, at)?;
-            key = Raw::checked(&text[at..end], escaped);
+            key = unescaped(&text[at + 1..end - 1], escaped);
             at = scan::space(b, scan::space(b, end) + 1);
         }
         let (end, escaped) = scan::value(b, at)?;
@@ -285,7 +288,7 @@ impl<'a> Children<'a> {
 }
 
 impl<'a> Iterator for Children<'a> {
-    type Item = (Raw<'a>, Raw<'a>);
+    type Item = (Cow<'a, str>, Raw<'a>);
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
@@ -299,7 +302,7 @@ impl<'a> Iterator for Children<'a> {
             return child;
         }
         let token = self.of.tokens.get(self.at)?;
-        let key = Raw::checked(token.key(self.of.text), token.is_key_escaped);
+        let key = unescaped(token.name(self.of.text), token.is_name_escaped);
         let value = self.of.child(self.at, token);
         self.at += 1 + token.inside as usize;
         Some((key, value))
@@ -360,6 +363,28 @@ mod tests {
             ["", "{", "[1,]", "{\"a\"}", "[1 2]", "{} x", "[\"a\u{1}\"]", "[}", &"[".repeat(200), "{\"a\":[1,{\"b\":"]
         {
             assert_eq!(Raw::indexed(text, &mut index).unwrap_err(), Raw::parse(text).unwrap_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_text_shares_with_the_last_one_changes_nothing() {
+        let mut index = Index::default();
+        let texts = [
+            r#"{"id":"chatcmpl-1","n":12,"choices":[{"index":0,"delta":{"content":"a"},"x":null}],"z":[[1,2],{}]}"#,
+            r#" [ {"a" : [ [ ] , "b" ] } , [{"k\u00e9":{"a":{"b":{}}}}, -1.5e3 ], 17 ] "#,
+        ];
+        for text in texts {
+            for at in 0..text.len() {
+                for put in ["", "x", "1", "\"", ",", "}", "]", "[1],", "{\"a\":1},", "\\", " "] {
+                    let changed = [&text[..at], put, &text[at + 1..]].concat();
+                    for text in [text, &changed, text, &text[..at]] {
+                        match (Raw::indexed(text, &mut index), Raw::parse(text)) {
+                            (Ok(indexed), Ok(whole)) => assert_eq!(seen(indexed), seen(whole)),
+                            (indexed, whole) => assert_eq!(indexed.err(), whole.err(), "{text}"),
+                        }
+                    }
+                }
+            }
         }
     }
 

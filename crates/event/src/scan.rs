@@ -163,7 +163,7 @@ impl Record for () {
 pub(crate) fn value(b: &[u8], at: usize) -> Scan<(usize, bool)> {
     match b.get(at) {
         Some(b'"') => string(b, at),
-        Some(b'{' | b'[') => container(b, at, &mut ()).map(|end| (end, false)),
+        Some(b'{' | b'[') => container(b, Walk::from(at), &mut ()).map(|end| (end, false)),
         _ => scalar(b, at).map(|end| (end, false)),
     }
 }
@@ -180,26 +180,47 @@ fn scalar(b: &[u8], at: usize) -> Scan<usize> {
     }
 }
 
-/// Checks the array or object that begins at `at` and reports what is in it to `record`; gives the index after it.
+/// How far a walk has come: at the beginning of the outermost value, or after a value inside it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk {
+    pub at: usize,
+    depth: u32,
+    /// The open brackets, the innermost in bit 0: 1 for an object.
+    objects: u128,
+}
+
+impl Walk {
+    pub(crate) fn from(at: usize) -> Walk {
+        Walk { at, depth: 0, objects: 0 }
+    }
+
+    /// Notes an open bracket.
+    #[inline]
+    pub(crate) fn open(&mut self, bracket: u8) {
+        self.depth += 1;
+        self.objects = self.objects << 1 | u128::from(bracket == b'{');
+    }
+}
+
+/// Checks the rest of an array or object and reports what is in it to `record`; gives the index after it.
 ///
 /// White space is looked for only where a byte is not the one that compact JSON has there: providers send compact JSON.
-pub(crate) fn container(b: &[u8], at: usize, record: &mut impl Record) -> Scan<usize> {
-    let mut depth = 0_u32;
-    let mut objects = 0_u128; // bit 0: the innermost bracket is an object
-    let mut i = at;
+pub(crate) fn container(b: &[u8], mut walk: Walk, record: &mut impl Record) -> Scan<usize> {
+    let mut i = walk.at;
+    let mut is_after_value = walk.depth > 0;
     'value: loop {
         match b.get(i) {
+            _ if std::mem::take(&mut is_after_value) => {}
             Some(b'"') => {
                 let (end, escaped) = string(b, i)?;
                 record.leaf(i, end, escaped);
                 i = end;
             }
             Some(&open @ (b'{' | b'[')) => {
-                if depth == MAX_DEPTH {
+                if walk.depth == MAX_DEPTH {
                     return fail(i, "nested deeper than 128");
                 }
-                depth += 1;
-                objects = objects << 1 | u128::from(open == b'{');
+                walk.open(open);
                 record.open(i);
                 i = space(b, i + 1);
                 let close = if open == b'{' { b'}' } else { b']' };
@@ -221,17 +242,17 @@ pub(crate) fn container(b: &[u8], at: usize, record: &mut impl Record) -> Scan<u
             match b.get(i) {
                 Some(b',') => {
                     i = space(b, i + 1);
-                    if objects & 1 == 1 {
+                    if walk.objects & 1 == 1 {
                         i = key(b, i, record)?;
                     }
                     continue 'value;
                 }
-                Some(&close @ (b'}' | b']')) if (close == b'}') == (objects & 1 == 1) => {
+                Some(&close @ (b'}' | b']')) if (close == b'}') == (walk.objects & 1 == 1) => {
                     i += 1;
                     record.close(i);
-                    depth -= 1;
-                    objects >>= 1;
-                    if depth == 0 {
+                    walk.depth -= 1;
+                    walk.objects >>= 1;
+                    if walk.depth == 0 {
                         return Ok(i);
                     }
                 }

@@ -1,5 +1,20 @@
 //! The escapes of JSON strings.
 
+use std::borrow::Cow;
+
+/// The text of a JSON string, given what lies between its quotes; borrowed where it has no escape. A lone surrogate becomes U+FFFD.
+#[inline]
+pub(crate) fn unescaped(inside: &str, escaped: bool) -> Cow<'_, str> {
+    if !escaped {
+        return Cow::Borrowed(inside);
+    }
+    let mut out = String::with_capacity(inside.len());
+    let mut half = Surrogates::default();
+    half.push_inside(inside, true, &mut out);
+    half.finish(&mut out);
+    Cow::Owned(out)
+}
+
 /// Joins strings that belong together although a surrogate pair (`\ud83d` `\ude00`) was cut between two of them.
 ///
 /// One per text that arrives in pieces. A half that is never completed becomes U+FFFD.

@@ -51,8 +51,9 @@ impl OpenaiChat {
 
 impl Decoder for OpenaiChat {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let [id, model, created, choices, counts, x_groq] =
-            data.fields(["id", "model", "created", "choices", "usage", "x_groq"]);
+        let [choices, counts, x_groq] = data.fields(["choices", "usage", "x_groq"]);
+        // Each chunk repeats these; they count before the first event only.
+        let [id, model, created] = if turn.has_started() { [None; 3] } else { data.fields(["id", "model", "created"]) };
         turn.id(id);
         turn.model(model);
         if let Some(counts) = counts {
@@ -83,10 +84,9 @@ impl Decoder for OpenaiChat {
 impl OpenaiChat {
     /// One item of `choices`.
     fn item(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let [index, delta, message, text, finish, counts, error] =
-            item.fields(["index", "delta", "message", "text", "finish_reason", "usage", "error"]);
+        let [index, delta, finish, counts, error] = item.fields(["index", "delta", "finish_reason", "usage", "error"]);
         let index = index.and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
-        let [delta, message, error] = [delta, message, error].map(|v| v.filter(|v| v.is_object()));
+        let [delta, error] = [delta, error].map(|v| v.filter(|v| v.is_object()));
         let finish = finish.and_then(Raw::str).filter(|word| !word.is_empty());
         if let Some(counts) = counts {
             usage(counts, turn);
@@ -95,11 +95,12 @@ impl OpenaiChat {
             turn.error(&Failure::of(error, None), out);
         }
         turn.choice(index);
-        match (delta, message, text) {
-            (Some(delta), ..) => self.delta(index, delta, false, turn, out),
-            (None, Some(message), _) => self.delta(index, message, true, turn, out),
-            (None, None, Some(text)) => turn.text(index, text, out),
-            (None, None, None) => {}
+        if let Some(delta) = delta {
+            self.delta(index, delta, false, turn, out);
+        } else if let Some(message) = item.get("message").filter(|m| m.is_object()) {
+            self.delta(index, message, true, turn, out);
+        } else if let Some(text) = item.get("text") {
+            turn.text(index, text, out);
         }
         if let Some(word) = finish {
             let api = self.api;
