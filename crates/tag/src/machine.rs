@@ -1,21 +1,19 @@
 //! The machine of `tag-parse`: the text of a stream, its calls taken out as `tool_call_delta` events.
 
+mod choice;
+mod events;
+
 use crate::look::{Look, UnknownDialect};
-use crate::mark::floor;
-use crate::outlet::{Outlet, Piece};
 use crate::parser::Parser;
-use event::payload::{ContentDelta, Retract, StreamEnd, StreamStart, Thinking, ToolCallDelta, Warning};
+use choice::TagChoice;
+use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
+use events::{SOURCE, warning_key};
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
-
-/// The name of the command in the warnings it writes.
-const SOURCE: &str = "tag-parse";
-/// How much of a text goes into a warning, in bytes.
-const SHOWN: usize = 64 * 1024;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +39,7 @@ pub struct Streams {
 struct Built {
     looks: HashMap<String, Rc<Look>>,
     /// The last list of tools, by its text.
-    tools: Option<(String, Option<Rc<Tools>>)>,
+    tools: Option<(String, Rc<Tools>)>,
 }
 
 impl Streams {
@@ -59,7 +57,7 @@ impl Streams {
         let mut tag = Tag {
             setting: None,
             choices: Choices::default(),
-            open: Vec::new(),
+            with_text: Vec::new(),
             unknown: None,
             warned: HashSet::new(),
             text: String::new(),
@@ -74,7 +72,7 @@ impl Streams {
                 self.look("auto").unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
             })
         });
-        let tools = options.tools.clone().or_else(|| self.tools(&start.tools.map(Json::text)?));
+        let tools = options.tools.clone().or_else(|| Some(self.tools(&start.tools.map(Json::text)?)));
         // Of a stream without a beginning nothing is known that would be worth holding its text for.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
@@ -91,17 +89,15 @@ impl Streams {
         Ok(look)
     }
 
-    fn tools(&self, json: &str) -> Option<Rc<Tools>> {
+    fn tools(&self, json: &str) -> Rc<Tools> {
         let mut built = self.built.borrow_mut();
-        match &built.tools {
-            Some((text, tools)) if text == json => tools.clone(),
-            _ => {
-                // A list that cannot be read must not let every name count: it holds no tool.
-                let tools = Some(Rc::new(Tools::read(json).unwrap_or_default()));
-                built.tools = Some((json.to_owned(), tools.clone()));
-                tools
-            }
+        if let Some((_, tools)) = built.tools.as_ref().filter(|(text, _)| text == json) {
+            return Rc::clone(tools);
         }
+        // A list that cannot be read must not let every name count: it holds no tool.
+        let tools = Rc::new(Tools::read(json).unwrap_or_default());
+        built.tools = Some((json.to_owned(), Rc::clone(&tools)));
+        tools
     }
 }
 
@@ -110,12 +106,12 @@ impl Streams {
 pub struct Tag {
     /// `None`: its text is passed on unread.
     setting: Option<Setting>,
-    choices: Choices<Choice>,
-    /// The places of those whose parser was given text since the last event that interrupts all.
-    open: Vec<usize>,
-    /// A name in `stream_start` that is not in the table, to be told once.
+    choices: Choices<TagChoice>,
+    /// The places of the choices whose parser was given text since the last event that interrupts all.
+    with_text: Vec<usize>,
+    /// A name in `stream_start` that is not in the table, for one warning.
     unknown: Option<UnknownDialect>,
-    /// Warnings of this command that are in the input already, since the stream has been through it.
+    /// Warnings of this command that are in the input, since the stream has been through it before.
     warned: HashSet<String>,
     /// The text at hand, where it had escapes.
     text: String,
@@ -129,18 +125,6 @@ struct Setting {
     prefill: Option<String>,
 }
 
-#[derive(Debug)]
-struct Choice {
-    number: u32,
-    parser: Parser,
-    /// The provider sent calls of its own, so that text is text.
-    native: bool,
-    /// Its place is among [`Tag::open`].
-    open: bool,
-    /// The indexes of the calls that were written and hold.
-    written: Vec<i64>,
-}
-
 impl Tag {
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
         let text = ContentDelta::read(event).text;
@@ -150,62 +134,29 @@ impl Tag {
             self.text.clear();
             text.append_to(&mut self.text);
         }
-        let (text, number) = (plain.unwrap_or(&self.text), event.choice());
-        let Some(at) = place(&self.setting, &mut self.choices, number) else { return sink.pass() };
+        let Some(at) = place(&self.setting, &mut self.choices, event.choice()) else { return sink.pass() };
         let choice = &mut self.choices[at];
-        if !std::mem::replace(&mut choice.open, true) {
-            self.open.push(at);
+        if !std::mem::replace(&mut choice.has_text, true) {
+            self.with_text.push(at);
         }
-        // Text that nothing can begin in passes as it came.
-        if choice.native || text.is_empty() || choice.parser.passes(text) {
-            return sink.pass();
-        }
-        let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
-        choice.parser.push(text, &mut out);
-        if out.is_only(text) {
-            return sink.pass();
-        }
-        out.flush();
-    }
-
-    /// A call of the provider's own wins over what leaked of it into the text: calls of the text are taken back before it goes on,
-    /// since it may take their indexes, and what follows in the text is text.
-    fn native(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
-        let number = event.choice();
-        let Some(at) = place(&self.setting, &mut self.choices, number) else { return };
-        let choice = &mut self.choices[at];
-        if std::mem::replace(&mut choice.native, true) {
-            return;
-        }
-        let mut out = Events::new(sink, number, &mut choice.written, &self.warned);
-        choice.parser.forget_calls();
-        choice.parser.finish(true, &mut out);
-        out.flush();
-        for index in choice.written.drain(..) {
-            sink.emit(number, Retract { index: Some(index), tool_id: None, reason: "native_call".into() });
-        }
+        choice.text(plain.unwrap_or(&self.text), &self.warned, sink);
     }
 
     fn end(&mut self, cut: bool, sink: &mut dyn Sink) {
-        for choice in self.choices.iter_mut().filter(|c| !c.native) {
-            let mut out = Events::new(sink, choice.number, &mut choice.written, &self.warned);
-            choice.parser.finish(cut, &mut out);
-            out.flush();
+        for choice in self.choices.iter_mut().filter(|c| !c.is_native) {
+            choice.finish(cut, &self.warned, sink);
         }
         self.choices = Choices::default();
-        self.open.clear();
+        self.with_text.clear();
     }
 }
 
 /// The place of a choice; `None` where the text is not read.
-fn place(setting: &Option<Setting>, choices: &mut Choices<Choice>, number: u32) -> Option<usize> {
+fn place(setting: &Option<Setting>, choices: &mut Choices<TagChoice>, number: u32) -> Option<usize> {
     let setting = setting.as_ref()?;
-    Some(choices.place(number, || Choice {
-        number,
-        parser: Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref()),
-        native: false,
-        open: false,
-        written: Vec::new(),
+    Some(choices.place(number, || {
+        let parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
+        TagChoice::new(number, parser)
     }))
 }
 
@@ -221,38 +172,34 @@ impl Machine for Tag {
                 }
                 return;
             }
-            Kind::ToolCallDelta | Kind::ToolCall => self.native(event, out),
-            Kind::Thinking => {
-                let number = event.choice();
-                let known = self.choices.find(number).filter(|at| !self.choices[*at].native);
-                if let Some(at) = known {
-                    let choice = &mut self.choices[at];
-                    let mut events = Events::new(out, number, &mut choice.written, &self.warned);
-                    choice.parser.interrupt(&mut events);
-                    events.flush();
-                } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
-                    // Reasoning comes by itself, so the text is the answer.
-                    self.choices[at].parser.begin_in_answer();
+            Kind::ToolCallDelta | Kind::ToolCall => {
+                if let Some(at) = place(&self.setting, &mut self.choices, event.choice()) {
+                    self.choices[at].begin_native(&self.warned, out);
                 }
             }
-            // Text that is held back came before these.
+            Kind::Thinking => {
+                let number = event.choice();
+                if let Some(at) = self.choices.find(number).filter(|at| !self.choices[*at].is_native) {
+                    self.choices[at].interrupt(&self.warned, out);
+                } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
+                    self.choices[at].begin_in_answer();
+                }
+            }
             Kind::Error | Kind::Message => {
-                self.open.sort_unstable();
-                for at in self.open.drain(..) {
+                self.with_text.sort_unstable();
+                for at in self.with_text.drain(..) {
                     let choice = &mut self.choices[at];
-                    choice.open = false;
-                    if choice.native {
-                        continue;
+                    choice.has_text = false;
+                    if !choice.is_native {
+                        choice.interrupt(&self.warned, out);
                     }
-                    let mut events = Events::new(out, choice.number, &mut choice.written, &self.warned);
-                    choice.parser.interrupt(&mut events);
-                    events.flush();
                 }
             }
             Kind::Warning => {
                 let warning = Warning::read(event);
                 if warning.source == SOURCE {
-                    self.warned.insert(told(&warning.code.str(), &warning.raw.unwrap_or_default().str()));
+                    let raw = warning.raw.unwrap_or_default();
+                    self.warned.insert(warning_key(&warning.code.str(), &raw.str()));
                 }
             }
             Kind::StreamEnd => self.end(!StreamEnd::read(event).finish_reason.is_whole(), out),
@@ -263,109 +210,6 @@ impl Machine for Tag {
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.end(true, out);
-    }
-}
-
-/// What tells one warning from another.
-fn told(code: &str, raw: &str) -> String {
-    format!("{code} {raw}")
-}
-
-/// What a parser finds, as events: pieces of text that follow each other are one event.
-struct Events<'e> {
-    sink: &'e mut dyn Sink,
-    choice: u32,
-    written: &'e mut Vec<i64>,
-    warned: &'e HashSet<String>,
-    /// Text that is not written yet.
-    text: String,
-    /// It is reasoning.
-    reasoning: bool,
-    /// Something else was written.
-    mixed: bool,
-}
-
-impl<'e> Events<'e> {
-    fn new(sink: &'e mut dyn Sink, choice: u32, written: &'e mut Vec<i64>, warned: &'e HashSet<String>) -> Self {
-        Events { sink, choice, written, warned, text: String::new(), reasoning: false, mixed: false }
-    }
-
-    /// Whether all that was found is this text of the answer; it is forgotten then.
-    fn is_only(&self, text: &str) -> bool {
-        !self.mixed && !self.reasoning && self.text == text
-    }
-
-    fn flush(&mut self) {
-        if self.text.is_empty() {
-            return;
-        }
-        let text = Text::from(&self.text);
-        if self.reasoning {
-            self.sink.emit(self.choice, Thinking { text, provider: None });
-        } else {
-            self.sink.emit(self.choice, ContentDelta { text });
-        }
-        self.text.clear();
-        self.mixed = true;
-    }
-
-    fn add(&mut self, text: &str, reasoning: bool) {
-        if self.reasoning != reasoning {
-            self.flush();
-            self.reasoning = reasoning;
-        }
-        self.text.push_str(text);
-    }
-}
-
-impl Outlet for Events<'_> {
-    fn content(&mut self, text: &str) {
-        self.add(text, false);
-    }
-
-    fn reasoning(&mut self, text: &str) {
-        self.add(text, true);
-    }
-
-    fn call(&mut self, piece: Piece<'_>) {
-        self.flush();
-        self.mixed = true;
-        if piece.name.is_some() {
-            self.written.push(piece.index);
-        }
-        self.sink.emit(
-            self.choice,
-            ToolCallDelta {
-                index: Some(piece.index),
-                tool_id: piece.id.map(Into::into),
-                tool_name: piece.name.map(Into::into),
-                arguments: piece.arguments.map(Into::into),
-                done: piece.done,
-                provider: None,
-            },
-        );
-    }
-
-    fn retract(&mut self, index: i64, reason: &'static str) {
-        self.flush();
-        self.mixed = true;
-        // A call that was taken back for another reason already is not there any more. Most are the last one.
-        if let Some(at) = self.written.iter().rposition(|written| *written == index) {
-            self.written.remove(at);
-            self.sink.emit(self.choice, Retract { index: Some(index), tool_id: None, reason: reason.into() });
-        }
-    }
-
-    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
-        self.flush();
-        self.mixed = true;
-        let shown = &raw[..floor(raw, SHOWN)];
-        if !self.warned.is_empty() && self.warned.contains(&told(code, shown)) {
-            return;
-        }
-        let raw_bytes = (shown.len() < raw.len()).then_some(raw.len() as u64);
-        let raw = Some(shown).filter(|shown| !shown.is_empty()).map(Into::into);
-        self.sink.emit(self.choice, Warning { raw, raw_bytes, ..Warning::new(SOURCE, code, message) });
     }
 }
 

@@ -1,0 +1,77 @@
+//! One choice of a stream, whose text is read.
+
+use super::events::Events;
+use crate::parser::Parser;
+use event::Sink;
+use event::payload::Retract;
+use std::collections::HashSet;
+
+/// A choice and its parser.
+#[derive(Debug)]
+pub(super) struct TagChoice {
+    number: u32,
+    parser: Parser,
+    /// The provider sent calls of its own, so that all text is text.
+    pub is_native: bool,
+    /// Its parser was given text since the last event that interrupts all choices.
+    pub has_text: bool,
+    /// The indexes of the calls that were emitted and hold.
+    calls: Vec<i64>,
+}
+
+impl TagChoice {
+    /// A choice of this number, before its first text.
+    pub fn new(number: u32, parser: Parser) -> TagChoice {
+        TagChoice { number, parser, is_native: false, has_text: false, calls: Vec::new() }
+    }
+
+    /// Takes the next piece of the text. Passes the line on where the text is all that its parser finds.
+    #[inline]
+    pub fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
+        if self.is_native || text.is_empty() || self.parser.passes(text) {
+            return sink.pass();
+        }
+        let mut events = Events::new(sink, self.number, &mut self.calls, warned);
+        self.parser.push(text, &mut events);
+        if events.is_only(text) {
+            return sink.pass();
+        }
+        events.flush();
+    }
+
+    /// Reasoning came by itself before the text, so that the text is the answer.
+    pub fn begin_in_answer(&mut self) {
+        self.parser.begin_in_answer();
+    }
+
+    /// Something else came: text that is held back came before it.
+    pub fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
+        self.emit(warned, sink, |parser, events| parser.interrupt(events));
+    }
+
+    /// A call of the provider's own wins over what leaked of it into the text. The calls of the text are retracted before it goes
+    /// on, since it may take their indexes, and what follows in the text is text.
+    pub fn begin_native(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
+        if std::mem::replace(&mut self.is_native, true) {
+            return;
+        }
+        self.emit(warned, sink, |parser, events| {
+            parser.forget_calls();
+            parser.finish(true, events);
+        });
+        for index in self.calls.drain(..) {
+            sink.emit(self.number, Retract { index: Some(index), tool_id: None, reason: "native_call".into() });
+        }
+    }
+
+    /// The text has ended; `cut`: before its own end.
+    pub fn finish(&mut self, cut: bool, warned: &HashSet<String>, sink: &mut dyn Sink) {
+        self.emit(warned, sink, |parser, events| parser.finish(cut, events));
+    }
+
+    fn emit(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink, feed: impl FnOnce(&mut Parser, &mut Events<'_>)) {
+        let mut events = Events::new(sink, self.number, &mut self.calls, warned);
+        feed(&mut self.parser, &mut events);
+        events.flush();
+    }
+}
