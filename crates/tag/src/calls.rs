@@ -1,27 +1,27 @@
-//! What an engine says while it reads: the calls it finds, in order, kept until they may be written.
+//! The calls that an engine finds while it reads, kept in order until they may be emitted.
 
 use json::Tools;
 
-/// What an engine made of the text it was given.
+/// How far a reader came in the text that it was given, and what it expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// It took this many bytes; the rest is given again at once.
     On(usize),
-    /// It took this many bytes and needs more. Less than all only where the rest may be the beginning of a marker or of a word:
-    /// it is given again, with more after it.
+    /// It took this many bytes and needs more. The rest, if there is one, may be the beginning of a marker or of a word: it is given
+    /// again with more text after it.
     More(usize),
-    /// A call was said whole after this many bytes; the rest is given again at once.
+    /// A call is complete after this many bytes; the rest is given again at once.
     Whole(usize),
-    /// What it reads ended after this many bytes.
+    /// What it reads ends after this many bytes.
     Done(usize),
-    /// What it reads ended this many bytes before this piece: the text is given again from there.
+    /// The text is given again from this many bytes before this piece.
     Back(usize),
-    /// After this many bytes it is not what it looked like, and why, as the end of a sentence.
+    /// After this many bytes the text is not what the reader expects, for this reason: the end of a sentence, for a warning.
     Fail(usize, &'static str),
 }
 
 impl Step {
-    /// The same step, counted from `n` bytes before.
+    /// The same step for a text that begins `n` bytes before.
     pub fn after(self, n: usize) -> Step {
         match self {
             Step::On(m) => Step::On(n + m),
@@ -34,11 +34,11 @@ impl Step {
     }
 }
 
-/// Why a name does not count.
+/// The tool is not in the request.
 pub(crate) const NO_TOOL: &str = "the tool is not in the list";
-/// The same where the tools are not known.
+/// The text cannot be the name of a tool.
 const NO_NAME: &str = "the name of the tool is invalid";
-/// The name may be that of a tool, but the call is not written as the dialect writes it.
+/// The name may be that of a tool, but what follows is not what the dialect writes there.
 pub(crate) const NO_END: &str = "the name of the tool is not followed by the expected marker";
 
 /// Whether a call failed at its name.
@@ -46,21 +46,21 @@ pub(crate) fn is_about_name(why: &str) -> bool {
     [NO_TOOL, NO_NAME, NO_END].contains(&why)
 }
 
-/// Why a message is no call's: nothing to warn of.
+/// The text is a message without a call, as the dialect allows: the one reason that needs no warning.
 pub(crate) const NO_CALL: &str = "the message contains no call";
 
-/// What every engine may know of the request.
+/// What an engine needs of the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     /// The tools of the request, where they are known.
     pub tools: Option<&'a Tools>,
-    /// A call counts only if its tool is known to be one.
+    /// The form is found in ordinary text, too, so that only a call of a listed tool counts.
     pub strict: bool,
 }
 
 impl Context<'_> {
-    /// Whether a call of this name is read as one. Where tools are known, a call of another name is read to its end too, so
-    /// that nothing inside it is taken for a call; the parser gives it back as text.
+    /// Whether a call of this name is read. Where the tools are known, a call of another name is read to its end, too, so that
+    /// nothing inside it is taken for a call; the parser then releases it as text.
     pub fn accepts(&self, name: &str) -> bool {
         match self.tools {
             Some(tools) if self.strict => tools.knows(name),
@@ -69,12 +69,12 @@ impl Context<'_> {
         }
     }
 
-    /// Why a name is not accepted.
+    /// The reason why a name is not accepted.
     pub fn refusal(&self, name: &str) -> &'static str {
         if self.tools.is_some() && !name.is_empty() { NO_TOOL } else { NO_NAME }
     }
 
-    /// Why the beginning of a text cannot become an accepted name.
+    /// The reason why the beginning of a text cannot become an accepted name.
     pub fn refusal_of_start(&self, start: &str) -> &'static str {
         if is_name(start) { self.refusal(start) } else { NO_END }
     }
@@ -84,7 +84,7 @@ impl Context<'_> {
         self.tools.is_some_and(|tools| tools.knows(name))
     }
 
-    /// The tool that a model means by this name: some put the namespace `functions` before it.
+    /// The tool that a model means by this name. Some write the namespace `functions` before it, as Harmony and Kimi K2 do.
     pub fn known<'n>(&self, name: &'n str) -> Option<&'n str> {
         let short = name.strip_prefix("functions.");
         Some(name)
@@ -92,7 +92,7 @@ impl Context<'_> {
             .or_else(|| Some(short.unwrap_or(name)).filter(|name| self.accepts(name)))
     }
 
-    /// Whether more bytes can make a name of this beginning.
+    /// Whether this can be the beginning of an accepted name.
     pub fn may_become(&self, start: &str) -> bool {
         let short = start.strip_prefix("functions.");
         match self.tools {
@@ -105,7 +105,7 @@ impl Context<'_> {
     }
 }
 
-/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, and no digit or sign first.
+/// Whether a text has the form of a tool's name: 1 to 128 letters, digits and `_ - . : /`, with a letter or `_` first.
 pub(crate) fn is_name(name: &str) -> bool {
     name.len() <= 128 && name.chars().all(is_name_char) && name.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
@@ -115,7 +115,7 @@ pub(crate) fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')
 }
 
-/// One thing that an engine said.
+/// A part of a call that an engine found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     /// A call begins: its name ends here in [`Calls::text`].
@@ -124,30 +124,30 @@ pub(crate) enum Op {
     Id(usize),
     /// A piece of its arguments ends here.
     Arguments(usize),
-    /// The call is whole.
+    /// The call is complete.
     Done,
-    /// What is wrong with a call that can be read all the same, for a warning.
+    /// What is wrong with a call that can be read nevertheless, for a warning.
     Note(&'static str),
 }
 
-/// What an engine knows of where the arguments end.
+/// Where the arguments end, as far as the engine can see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nothing: whoever wants to know follows their brackets.
+    /// It does not follow them: their brackets decide.
     #[default]
     Unknown,
-    /// They go on behind the last piece.
+    /// They go on after the last piece.
     Later,
     /// The last piece ends them.
     Here,
 }
 
-/// The calls that an engine found and that were not written yet. One buffer, reused.
+/// The calls that an engine found and that were not emitted yet, in one buffer that is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     /// Where the arguments of the last call end.
     pub end: End,
-    /// In order; each text runs from the end of the one before.
+    /// In order. The text of each begins where the one before ends.
     pub ops: Vec<Op>,
     /// The texts of all of them.
     pub text: String,
@@ -165,13 +165,13 @@ impl Calls {
         }
     }
 
-    /// Its id, when that comes after the name.
+    /// The call's id, where it comes after the name.
     pub fn id(&mut self, id: &str) {
         self.text.push_str(id);
         self.ops.push(Op::Id(self.text.len()));
     }
 
-    /// The next piece of its arguments, which together are the text of a JSON object.
+    /// The next piece of the call's arguments, which together are the text of a JSON object.
     pub fn arguments(&mut self, piece: &str) {
         if !piece.is_empty() {
             self.text.push_str(piece);
@@ -179,13 +179,13 @@ impl Calls {
         }
     }
 
-    /// The next piece of its arguments, from an engine that always knows whether they end with it.
+    /// The next piece of the arguments, from an engine that follows them to their end.
     pub fn arguments_until(&mut self, piece: &str, end: End) {
         self.arguments(piece);
         self.end = end;
     }
 
-    /// Whatever was appended to [`Calls::text`] since the last operation is the next piece of the arguments.
+    /// What was appended to [`Calls::text`] since the last part is the next piece of the arguments.
     pub fn wrote(&mut self) {
         let end = self.text.len();
         match self.ops.last_mut() {
@@ -194,17 +194,17 @@ impl Calls {
         }
     }
 
-    /// The call is whole.
+    /// The call is complete.
     pub fn done(&mut self) {
         self.ops.push(Op::Done);
     }
 
-    /// Something to warn of.
+    /// Something is wrong with the call, for a warning.
     pub fn note(&mut self, what: &'static str) {
         self.ops.push(Op::Note(what));
     }
 
-    /// Everything was written.
+    /// All calls were emitted.
     pub fn clear(&mut self) {
         self.ops.clear();
         self.text.clear();

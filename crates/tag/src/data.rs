@@ -1,12 +1,12 @@
-//! Whether a message is JSON so far: the strings of such an answer are data.
+//! Whether a message is JSON so far: a marker in a string of such an answer is data and means nothing.
 
 use crate::mark::floor;
 use json::Scanner;
 
-/// The text is looked at in steps of this many bytes: of many short values each would search all of it for line ends.
+/// Line ends are searched for in steps of this many bytes, or each of many short values would search all of the text.
 const STEP: usize = 256;
 
-/// Follows a message from its first byte; see the module. Each byte is seen once, and nothing is kept.
+/// Follows a message from its first byte; see the module. It reads each byte once and keeps none.
 #[derive(Clone, Debug)]
 pub(crate) struct Data {
     state: DataState,
@@ -16,7 +16,7 @@ pub(crate) struct Data {
 enum DataState {
     /// Nothing but white space so far.
     Start,
-    /// The beginning of a JSON value. The flag says that it is an object or an array.
+    /// The beginning of a JSON value; the flag: it is an object or an array.
     Json(Scanner, bool),
     /// Something else.
     Other,
@@ -56,12 +56,13 @@ impl Data {
                     };
                 }
                 DataState::Json(scanner, container) => {
-                    // Models write raw line ends into their strings. A string that is the whole message is prose when it has one.
+                    // Models write raw line ends into the strings of an object. A message in quotation marks that has one is
+                    // prose.
                     let room = floor(rest, STEP);
                     let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
                     if used < end {
-                        // The value has ended; another may follow it.
+                        // The value has ended; another may follow.
                         (self.state, rest) = (DataState::Start, &rest[used..]);
                         continue;
                     }

@@ -101,7 +101,7 @@ impl Envelope {
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         for end in ends {
             let progress = literal.push(&text[taken..end], json);
-            // A call of the list is whole when the list is: what follows one may not have been read by the notation yet.
+            // The calls of the list are complete when the list is: the literal may still turn out to be invalid after one.
             let mut at = 0;
             loop {
                 match self.json(&json[at..], context, calls) {

@@ -10,13 +10,13 @@ use json::{Literal, Notation, Progress};
 
 /// A reader of such calls.
 ///
-/// It says [`Step::Whole`] after each call that another may follow. `Done` comes after the list's bracket; without a list after
-/// the call, or, where several may come, before the first text that cannot begin another.
+/// It returns [`Step::Whole`] after each call that another may follow. `Done` comes after the bracket of a list; without a list, after
+/// the call, or, where several may follow each other, before the first text that cannot begin another.
 #[derive(Debug)]
 pub(crate) struct Expression {
     form: &'static ExpressionForm,
     state: ExpressionState,
-    /// How many calls are whole.
+    /// How many calls are complete.
     done: usize,
 }
 
@@ -34,16 +34,16 @@ enum ExpressionState {
     Failed(&'static str),
 }
 
-/// How long a name may be, with what stands before it.
+/// The longest name with its prefix, in bytes.
 const MAX_NAME: usize = 256;
 
 impl Expression {
-    /// Reads the calls of one region, from before the first of them.
+    /// A reader before the first call.
     pub fn new(form: &'static ExpressionForm) -> Expression {
         Expression { form, state: if form.list { ExpressionState::List } else { ExpressionState::Name }, done: 0 }
     }
 
-    /// Reads on. A name is said with its opening bracket, and is not taken before that.
+    /// Takes the next piece. A name is taken and emitted with its opening bracket.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let mut at = 0;
         loop {
@@ -67,8 +67,8 @@ impl Expression {
         }
     }
 
-    /// Whether the text may end here, whatever was not taken: all that was begun is whole.
-    pub fn finish(&self) -> bool {
+    /// Whether the text may end here: every call that began is complete.
+    pub fn may_end(&self) -> bool {
         match self.state {
             ExpressionState::End => true,
             ExpressionState::Name => self.done > 0 && !self.form.list,
@@ -79,7 +79,7 @@ impl Expression {
     /// Outside the brackets of a call.
     fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let form = self.form;
-        // In a list a comma is waited for; elsewhere it makes no difference how often a separator stands there.
+        // A list needs its comma. Elsewhere separators may be missing or repeated.
         let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && form.separators.contains(&c));
         let at = text.len() - text.trim_start_matches(skip).len();
         let Some(first) = text[at..].chars().next() else { return Step::On(at) };
@@ -123,7 +123,7 @@ impl Expression {
         Step::On(end + self.form.open.len_utf8())
     }
 
-    /// A name without what may stand before it; `None` while it is no more than a part of that.
+    /// A name without its prefix and suffix; `None` while the text is only a part of the prefix.
     fn bare<'t>(&self, word: &'t str) -> Option<&'t str> {
         let prefix = self.form.prefix;
         let name = match word.strip_prefix(prefix) {
@@ -134,7 +134,7 @@ impl Expression {
         Some(name.strip_suffix(self.form.suffix).unwrap_or(name))
     }
 
-    /// A name without the beginning of what may stand after it.
+    /// A name without the beginning of its suffix.
     fn stem<'t>(&self, name: &'t str) -> &'t str {
         match name.rfind('.') {
             Some(dot) if self.form.suffix.starts_with(&name[dot..]) => &name[..dot],
@@ -175,7 +175,7 @@ impl Expression {
     }
 }
 
-/// The names that arguments without one take: the tool's parameters, in the order of its schema.
+/// The names for positional arguments: the tool's parameters, in the order of its schema.
 fn positional(context: &Context<'_>, name: &str) -> Vec<String> {
     context.tools.map(|tools| tools.parameters(name).keys().map(str::to_owned).collect()).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the parts of a form say of where it begins and ends.
+//! Where a form begins and ends.
 
 use crate::dialect::{Form, Part, Scope};
 
@@ -11,12 +11,12 @@ pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
     }
 }
 
-/// Whether the end of a form's call can be told from the call alone: free text may go on to the end of all text.
+/// Whether a call of this form ends by itself. Free text may go on to the end of all text.
 pub(crate) fn ends_itself(form: &Form) -> bool {
     !form.call.iter().any(|part| matches!(part, Part::Free(_)))
 }
 
-/// Whether a form may begin inside a code fence, since it is one.
+/// Whether a form is a code fence, so that its marker may be in code.
 pub(crate) fn is_fence(form: &Form) -> bool {
     form.scope == Scope::Line && first(form.call).iter().any(|mark| mark.starts_with("```"))
 }

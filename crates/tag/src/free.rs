@@ -1,4 +1,4 @@
-//! An argument as free text: the one string that the tool takes, or a JSON object.
+//! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the tool takes, or a JSON object.
 
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::FreeText;
@@ -11,23 +11,23 @@ use std::borrow::Cow;
 pub(crate) struct Free {
     form: &'static FreeText,
     json: Option<Balance>,
-    begun: bool,
+    has_begun: bool,
     text: String,
 }
 
 impl Free {
     /// Begins after the marker before the text.
     pub fn new(form: &'static FreeText) -> Free {
-        Free { form, json: None, begun: false, text: String::new() }
+        Free { form, json: None, has_begun: false, text: String::new() }
     }
 
-    /// Takes the next piece. [`Step::Done`] comes before the marker that ends the text, or after the JSON object.
+    /// Takes the next piece. [`Step::Done`] is returned before the marker that ends the text, or after the JSON object.
     pub fn push(&mut self, text: &str, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let mut from = 0;
-        if !self.begun {
+        if !self.has_begun {
             from = text.bytes().position(|c| !matches!(c, b' ' | b'\t')).unwrap_or(text.len());
             let Some(first) = text.as_bytes().get(from) else { return Step::More(from) };
-            self.begun = true;
+            self.has_begun = true;
             self.json = (*first == b'{').then(Balance::default);
         }
         if let Some(balance) = &mut self.json {
@@ -42,12 +42,12 @@ impl Free {
                 }
             };
         }
-        // The earliest marker, or the beginning of one at the end.
+        // The first marker, or a marker that the text ends in.
         for (at, _) in text[from..].char_indices() {
             match find(self.form.until, &text[from + at..]) {
                 Match::Full(_) => {
                     self.text.push_str(&text[from..from + at]);
-                    return match self.say(tool, context, calls) {
+                    return match self.emit(tool, context, calls) {
                         Ok(()) => Step::Done(from + at),
                         Err(why) => Step::Fail(from + at, why),
                     };
@@ -63,12 +63,15 @@ impl Free {
         Step::More(text.len())
     }
 
-    /// The whole text has ended here.
+    /// The text has ended, and was not cut.
+    ///
+    /// # Errors
+    /// Why the argument is not complete, or not one that the tool takes.
     pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
-        if self.json.is_some() { Err("the text ends inside the arguments") } else { self.say(tool, context, calls) }
+        if self.json.is_some() { Err("the text ends inside the arguments") } else { self.emit(tool, context, calls) }
     }
 
-    fn say(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn emit(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
         let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::Typed::is_known);
@@ -94,7 +97,7 @@ impl Free {
 }
 
 impl FreeText {
-    /// What the text means: its escapes replaced, each once.
+    /// The text with each of its escapes replaced once.
     fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut out = String::new();
         let mut rest = text;

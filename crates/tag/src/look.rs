@@ -1,59 +1,60 @@
-//! What is looked for: the dialects of a stream, compiled into one list of markers.
+//! The dialects that are searched for in a stream, compiled into one list of markers.
 
 use crate::dialect::{Dialect, Ends, Form, Prefilled};
 use crate::form::first;
 use std::collections::BTreeSet;
 
-/// What a marker that was found may begin or end.
+/// What a marker may begin or end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// Calls.
+    /// It begins calls of this form.
     Form(&'static Form),
-    /// Reasoning.
+    /// It begins reasoning.
     Reasoning,
-    /// The end of reasoning that the prompt opened.
+    /// It ends reasoning, and the answer begins.
     Answer,
-    /// Nothing: it is left out.
+    /// It means nothing to a reader and is left out.
     Dropped,
-    /// Nothing at the beginning of a message, and text elsewhere.
+    /// The same at the beginning of a message; elsewhere it is text.
     DroppedFirst,
-    /// The same, of a line that is a word: it frames nothing.
+    /// The same, for a word such as a role. A word frames nothing, so that a second one is text.
     DroppedWord,
-    /// A message with a header.
+    /// It begins the header of a message.
     Message,
-    /// What only a template or a tool writes: the model goes on as somebody else, so nothing after it is a call. The flag says
-    /// that it stands at the beginning of a line.
+    /// It begins a turn of the user or the result of a tool, which only a template writes: the model goes on in another role, so that
+    /// nothing after it is a call. The flag: it counts at the beginning of a line only.
     Foreign(bool),
 }
 
-/// A marker, and all that it may mean.
+/// A marker, and what it may mean in any of the dialects.
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub text: &'static str,
     pub targets: Vec<Target>,
 }
 
-/// What is looked for; see the module. Built once, shared by all streams of these dialects.
+/// Everything that is searched for; see the module. Built once and shared by all streams of these dialects.
 #[derive(Debug)]
 pub struct Look {
-    /// The names, as they were given.
+    /// In the order in which they were named.
     pub(crate) dialects: Vec<&'static Dialect>,
     markers: Vec<Marker>,
     /// The markers that begin with each byte, as a range of `markers`.
     ranges: Box<[(u16, u16); 256]>,
-    /// Bytes at which the search stops: the first ones of markers, and backticks and tildes.
+    /// Bytes at which the search stops: the first bytes of markers, backticks and tildes.
     stops: Box<[bool; 256]>,
-    /// The second bytes of the markers that begin with each of them, a bit each; all of them for backticks and tildes.
+    /// For each first byte, the second bytes of its markers, a bit each; all bits for backticks and tildes. It passes over most of
+    /// the `<` and `[` of prose and code.
     seconds: Box<[[u64; 4]; 256]>,
     /// Forms that may begin a message without a marker.
     pub(crate) unmarked: Vec<&'static Form>,
-    /// Pairs of markers round reasoning.
+    /// The opening and closing markers of reasoning.
     pub(crate) reasoning: Vec<(&'static str, &'static str)>,
-    /// Whether the prompt may have opened it.
+    /// Whether the prompt may have opened reasoning.
     pub(crate) prefilled: Prefilled,
-    /// Forms whose marker ends reasoning that was not closed; the flag says that it always does.
+    /// Forms whose marker ends reasoning that was not closed. The flag: for good, whatever comes later.
     pub(crate) ends: Vec<(&'static Form, bool)>,
-    /// Messages with headers are looked for at the beginning of the text.
+    /// Whether messages have headers.
     pub(crate) messages: bool,
 }
 
@@ -75,14 +76,14 @@ impl std::fmt::Display for UnknownDialect {
 
 impl std::error::Error for UnknownDialect {}
 
-/// The name of the table that shares the longest beginning with this one, at least three letters.
+/// The name in the table that shares the longest beginning with this one, at least three letters.
 fn nearest(name: &str) -> Option<&'static str> {
     let shared = |other: &str| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
     Dialect::all().iter().map(|d| d.name).max_by_key(|d| shared(d)).filter(|d| shared(d) >= 3)
 }
 
 impl Look {
-    /// Looks for the dialects of this list: names or aliases with commas between, or `auto` for all of the table.
+    /// Searches for the dialects of this list: names or aliases with commas between, or `auto` for the whole table.
     ///
     /// # Errors
     /// A name that is not in the table.
@@ -98,7 +99,7 @@ impl Look {
         Ok(Look::of(dialects))
     }
 
-    /// Looks for these dialects.
+    /// Searches for these dialects.
     pub(crate) fn of(dialects: Vec<&'static Dialect>) -> Look {
         let many = dialects.len() > 1;
         let mut markers: Vec<Marker> = Vec::new();
@@ -131,7 +132,7 @@ impl Look {
                     add(pair.1, Target::Answer);
                 }
             }
-            // Among many dialects a tag that is also plain markup means something only where it stands first.
+            // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only where the message begins.
             let dropped = framing.dropped.iter().map(|t| (*t, !many || !is_plain(t)));
             for (token, anywhere) in dropped.chain(framing.dropped_first.iter().map(|t| (*t, false))) {
                 let word = token.starts_with(char::is_alphabetic);
@@ -161,7 +162,7 @@ impl Look {
         all.into_iter().for_each(|mark| add(mark, Target::Foreign(false)));
         let lines: BTreeSet<&str> = dialects.iter().flat_map(|d| d.framing.foreign_lines).copied().collect();
         lines.into_iter().for_each(|mark| add(mark, Target::Foreign(true)));
-        // Words that open reasoning are ordinary ones where another dialect may be meant.
+        // Words that open reasoning in one dialect are ordinary words in the others.
         if many {
             let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_) | Target::DroppedWord);
             markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(means));
@@ -197,18 +198,18 @@ impl Look {
         look
     }
 
-    /// Whether a call of this form ends reasoning, and whether it always does.
+    /// Whether a call of this form ends reasoning; `true`: for good.
     pub(crate) fn ends(&self, form: &Form) -> Option<bool> {
         self.ends.iter().find(|(ends, _)| std::ptr::eq(*ends, form)).map(|(_, always)| *always)
     }
 
-    /// The marker at the beginning of `text`, the longest that stands there.
-    pub(crate) fn here(&self, text: &str) -> Option<&Marker> {
+    /// The longest marker that `text` begins with.
+    pub(crate) fn longest(&self, text: &str) -> Option<&Marker> {
         self.candidates(text).iter().filter(|m| text.starts_with(m.text)).max_by_key(|m| m.text.len())
     }
 
     /// The markers that `text` is the beginning of.
-    pub(crate) fn perhaps(&self, text: &str) -> impl Iterator<Item = &Marker> {
+    pub(crate) fn partial(&self, text: &str) -> impl Iterator<Item = &Marker> {
         self.candidates(text).iter().filter(move |m| m.text.len() > text.len() && m.text.starts_with(text))
     }
 
@@ -218,7 +219,7 @@ impl Look {
         &self.markers[from as usize..to as usize]
     }
 
-    /// Where the next byte stands at which something may begin, by this byte and the one after it.
+    /// The index of the next byte at which something may begin, by this byte and the one after it.
     #[inline]
     pub(crate) fn stop(&self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;
@@ -231,7 +232,7 @@ impl Look {
         }
     }
 
-    /// Every marker and all that it may mean.
+    /// Every marker and what it may mean.
     pub(crate) fn markers(&self) -> &[Marker] {
         &self.markers
     }

@@ -1,4 +1,4 @@
-//! The machine of `tag-parse`: the text of a stream, its calls taken out as `tool_call_delta` events.
+//! The machine of `tag-parse`: it takes the calls out of the text of a stream and emits them as `tool_call_delta` events.
 
 mod choice;
 mod events;
@@ -15,20 +15,20 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// What was asked for.
+/// How streams are read.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The dialects to look for; without it those that `stream_start` names, else all.
+    /// The dialects to search for; without it those that `stream_start` names, else all.
     pub look: Option<Rc<Look>>,
-    /// Native streams are read too.
+    /// Streams with native calls are read, too.
     pub always: bool,
-    /// The tools that calls may name; without it those that `stream_start` lists.
+    /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<Tools>>,
-    /// The end of the prompt; without it what `stream_start` says.
+    /// The end of the prompt; without it that of `stream_start`.
     pub prefill: Option<String>,
 }
 
-/// What all streams of a run share: what was asked for, and what was built for the streams before, which are often alike.
+/// What all streams of a run share: the options, and what was built for the streams before, which are often alike.
 #[derive(Debug, Default)]
 pub struct Streams {
     options: Options,
@@ -43,7 +43,7 @@ struct Built {
 }
 
 impl Streams {
-    /// Streams that are read as `options` say.
+    /// Streams that are read with these options.
     pub fn new(options: Options) -> Streams {
         Streams { options, built: RefCell::default() }
     }
@@ -73,7 +73,7 @@ impl Streams {
             })
         });
         let tools = options.tools.clone().or_else(|| Some(self.tools(&start.tools.map(Json::text)?)));
-        // Of a stream without a beginning nothing is known that would be worth holding its text for.
+        // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
         tag.setting = Some(Setting { look, tools, prefill });
@@ -220,7 +220,7 @@ mod tests {
 
     const CALL: &str = r#"{"type":"content_delta","text":"<tool name=\"g\">{}</tool>"}"#;
 
-    /// What comes out of a stream with these members in its `stream_start`, without that line.
+    /// The lines of a stream with these members in its `stream_start`, after that line.
     fn run(start: &str, lines: &[&str]) -> Vec<String> {
         let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"tool-name-tag",{start}}}"#);
         let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(&start).unwrap());

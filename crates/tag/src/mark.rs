@@ -1,20 +1,20 @@
-//! Whether a marker stands at the beginning of a text.
+//! Markers at the beginning of a text.
 
-/// Whether something is at the beginning of a text.
+/// Whether a text begins with something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match<T = usize> {
-    /// It is: of a marker this is the length.
+    /// It does. For a marker, this is its length there.
     Full(T),
-    /// The text is the beginning of it, or may be.
+    /// The text ends before that is clear.
     Partial,
     No,
 }
 
-/// The most white space that is read before the end of a closing tag.
+/// The most white space before the end of a closing tag, in bytes.
 const SPACES: usize = 16;
 
-/// Whether `mark` stands at the beginning of `text`. In a closing tag white space may stand before the last character, as XML
-/// allows it and models write it: `</tool >`.
+/// Whether `text` begins with `mark`. A closing tag may have white space before its last character, as in `</tool >`: XML allows it
+/// (<https://www.w3.org/TR/xml/#NT-ETag>), and models write it.
 pub(crate) fn starts(mark: &str, text: &str) -> Match {
     let same = mark.bytes().zip(text.bytes()).take_while(|(a, b)| a == b).count();
     if same == mark.len() {
@@ -36,7 +36,7 @@ pub(crate) fn starts(mark: &str, text: &str) -> Match {
     }
 }
 
-/// Looks for the longest of the markers at the beginning of `text`. While a longer one may still come, it is waited for.
+/// The longest of the markers that `text` begins with; partial while a longer one may still come.
 pub(crate) fn find(marks: &[&str], text: &str) -> Match {
     let mut here = Match::No;
     for mark in marks {
@@ -50,7 +50,7 @@ pub(crate) fn find(marks: &[&str], text: &str) -> Match {
     here
 }
 
-/// The longest of the markers at the beginning of `text`, which is all that comes.
+/// The same where no text follows.
 pub(crate) fn find_last(marks: &[&str], text: &str) -> Match {
     let here = marks.iter().filter_map(|mark| match starts(mark, text) {
         Match::Full(length) => Some(length),

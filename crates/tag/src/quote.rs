@@ -1,32 +1,34 @@
-//! Where in Markdown a text stands: what is quoted there is no call.
+//! What is quoted in the Markdown of an answer: a call that is quoted there is an example and does not count.
 //!
-//! Fenced code, also in fenced code, inline code up to the end of its line, block quotes, the strings of an answer that is JSON,
-//! and what follows a quotation mark at once. After CommonMark 0.31, sections 4.5, 5.1 and 6.1, as far as it can be told without
-//! looking ahead.
+//! Quoted are fenced code (nested, too), inline code up to the end of its line, block quotes, the strings of an answer that is
+//! JSON, and what directly follows a quotation mark. Models that explain a format write it in all of these; parsers that do not
+//! look for them run the example (<https://github.com/gptme/gptme/pull/1472>). The rules are those of CommonMark 0.31, sections
+//! [4.5](https://spec.commonmark.org/0.31.2/#fenced-code-blocks), [5.1](https://spec.commonmark.org/0.31.2/#block-quotes) and
+//! [6.1](https://spec.commonmark.org/0.31.2/#code-spans), as far as they need no text that comes later.
 
 use crate::data::Data;
 use memchr::memrchr;
 
-/// The quotation marks of Unicode, opening and closing: which of them opens depends on the language.
+/// The quotation marks of Unicode. Opening and closing ones are alike, since `»` opens in German and closes in French.
 const MARKS: [char; 21] =
     ['"', '\'', '“', '”', '„', '‟', '‘', '’', '‚', '‛', '«', '»', '‹', '›', '「', '」', '『', '』', '〝', '＂', '＇'];
 
-/// The state of the text so far; see the module.
+/// The Markdown of the text so far; see the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Quote {
-    /// The character and the length of the open fence.
+    /// The character and the length of the open code fence.
     fence: Option<(u8, usize)>,
-    /// It was opened on this line.
+    /// The fence was opened on this line.
     opened: bool,
-    /// The fence that was closed by the last run, if a word right behind the run may say that it opens another one inside.
+    /// The fence that the last run closed. A word directly after the run makes it an opener of a fence inside this one.
     closed: Option<(u8, usize)>,
-    /// How many fences are open, one inside the other, as models write them though CommonMark has no such thing.
+    /// How many fences are open, one inside the other. CommonMark does not nest fences, but models do.
     deep: usize,
-    /// The length of the run of backticks that opened inline code; 0 outside.
+    /// The length of the run of backticks that opened inline code; 0 outside inline code.
     code: usize,
-    /// A run of backticks or tildes that has not ended yet.
+    /// The character and the length of the run of backticks or tildes at the end of the text.
     run: (u8, usize),
-    /// Nothing but white space since the line began.
+    /// The line has nothing but white space so far.
     line_start: bool,
     /// The line begins with `>`.
     block: bool,
@@ -54,12 +56,12 @@ impl Default for Quote {
 }
 
 impl Quote {
-    /// A call or a marker stood here: its line goes on outside code.
+    /// A call was here: its line goes on outside code, and the message is not JSON.
     pub fn restart(&mut self) {
         *self = Quote { line_start: false, ..Quote::markdown() };
     }
 
-    /// A text of which it does not matter whether it is JSON.
+    /// The beginning of a text whose JSON does not matter.
     pub fn markdown() -> Quote {
         Quote { data: Data::other(), ..Quote::default() }
     }
@@ -75,7 +77,7 @@ impl Quote {
         if let Some(fence) = self.closed.take()
             && b[0].is_ascii_alphanumeric()
         {
-            // "```xml" closes nothing: it is a fence inside the other.
+            // "```xml" does not close a fence: it opens one inside it.
             (self.fence, self.deep) = (Some(fence), self.deep + 2);
         }
         let line = match newline(b) {
@@ -92,13 +94,13 @@ impl Quote {
         }
         self.mark = match last {
             b'"' | b'\'' => true,
-            // The last byte of a character of more than one.
+            // The last byte of a character of several bytes.
             0x80..=0xbf => text.ends_with(MARKS),
             _ => false,
         };
     }
 
-    /// What follows is as quoted as what came last: text that was told by what stands in it and not by its own quotation mark.
+    /// What follows is quoted, as the text that was passed last is.
     pub fn cite(&mut self) {
         self.mark = true;
     }
@@ -127,7 +129,7 @@ impl Quote {
                 self.deep = self.deep.saturating_sub(1);
                 (self.fence, self.closed) = (Some(open).filter(|_| self.deep > 0), Some(open));
             }
-            // Backticks behind a fence of backticks, on its own line: it was inline code.
+            // Backticks later on the line of a fence of backticks: it was inline code (section 4.5).
             Some((b'`', least)) if self.opened && c == b'`' => {
                 (self.fence, self.opened) = (None, false);
                 self.code = if length == least { 0 } else { least };
@@ -147,10 +149,9 @@ impl Quote {
         self.is_inside() || self.mark
     }
 
-    /// Whether what comes next stands right behind a quotation mark, and in nothing else that is quoted: the mark quotes it as
-    /// far as it goes.
+    /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the call is read to its end.
     pub fn is_cited(&self) -> bool {
-        // No run of backticks is open behind a quotation mark.
+        // The quotation mark ended any run of backticks before it.
         self.mark && !self.is_inside()
     }
 
@@ -163,13 +164,13 @@ impl Quote {
         self.data.is_in_text()
     }
 
-    /// Whether what comes next is the first of its line, outside code.
+    /// Whether what comes next begins a line outside code.
     pub fn is_line_start(&self) -> bool {
         self.line_start && self.run.1 == 0 && self.fence.is_none() && !self.block && !self.is_data()
     }
 }
 
-/// The last line feed. Deltas are a few bytes long, for which a search by vectors is not worth its beginning.
+/// The last line feed. Deltas are a few bytes long: for them a search by vectors costs more to set up than it saves.
 #[inline]
 fn newline(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 32 { bytes.iter().rposition(|c| *c == b'\n') } else { memrchr(b'\n', bytes) }

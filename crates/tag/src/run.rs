@@ -1,7 +1,7 @@
-//! One form of a dialect being read: its parts, one after the other.
+//! A run: one form of a dialect reads text, part by part.
 //!
-//! A run begins at a marker that opens a section or a call, and takes text until the calls are over or it is clear that this is
-//! no call. It says what it finds to [`Calls`]; whether and when that is written is the parser's affair.
+//! A run begins at a marker that opens a section or a call, and takes text until the calls have ended, or until it is clear that the
+//! text is not a call. What it finds goes to [`Calls`]; the parser decides whether and when that is emitted.
 
 mod part;
 mod section;
@@ -27,9 +27,9 @@ impl Run {
         }
     }
 
-    /// Takes the next piece. With `alone`, no other form is tried on the same text, and a name may be said before the marker
-    /// after it is whole.
-    pub fn push(&mut self, text: &str, tools: Option<&Tools>, alone: bool, calls: &mut Calls) -> Step {
+    /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is emitted before the marker after it is
+    /// complete.
+    pub fn push(&mut self, text: &str, tools: Option<&Tools>, is_alone: bool, calls: &mut Calls) -> Step {
         let context = Run::context(self.form, tools);
         let mut i = 0;
         loop {
@@ -43,12 +43,12 @@ impl Run {
                 Place::Noise => self.noise(rest),
                 Place::Over => Step::Done(0),
                 Place::Part(n) if n >= self.form.call.len() => {
-                    // Every part was read and none said that the call is whole: its last marker does.
+                    // All parts were read, and none of them completed the call before.
                     self.whole(calls);
                     self.place = Place::Between;
                     Step::Whole(0)
                 }
-                Place::Part(n) => self.part(n, rest, &context, alone, calls),
+                Place::Part(n) => self.part(n, rest, &context, is_alone, calls),
                 Place::Tail(n) => self.tail(n, rest),
                 Place::Between => self.between(rest, calls),
             };
@@ -60,10 +60,10 @@ impl Run {
         }
     }
 
-    /// The text of the call, of which `at` bytes were read, has ended or was cut. Gives how much of it belongs to the calls.
+    /// The text has ended, or was cut; `at` bytes of it were read. Returns how many bytes of it belong to the calls.
     ///
     /// # Errors
-    /// Why what was begun is not whole.
+    /// Why the last call is not complete.
     pub fn finish(
         &mut self,
         text: &str,
@@ -105,7 +105,7 @@ impl Run {
                 match &mut self.engine {
                     Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
                     Engine::Envelope(e) if e.may_end() => return Ok(()),
-                    Engine::Expression(e) if !cut && e.finish() => return Ok(()),
+                    Engine::Expression(e) if !cut && e.may_end() => return Ok(()),
                     Engine::None if n >= self.form.call.len() => {}
                     Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
                     _ => return Err("the text ends before the call is complete"),
@@ -118,7 +118,7 @@ impl Run {
     }
 }
 
-/// Whether free text and its marker may be missing here at the end of the text.
+/// Whether the text may end before these parts: free text and its marker may be missing there.
 fn may_lack(parts: &[Part]) -> bool {
     match parts {
         [Part::Space(_), parts @ ..] => may_lack(parts),

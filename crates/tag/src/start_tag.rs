@@ -2,7 +2,7 @@
 
 use quick_xml::events::attributes::Attributes;
 
-/// Where the tag's end (such as `>`) stands in what follows its opening marker; not inside quotes. `None`: it has not come.
+/// The index of the tag's end (such as `>`), outside quotation marks, in the text after its opening marker; `None`: it has not come.
 pub(crate) fn end(text: &str, end: &str) -> Option<usize> {
     let mut quote = None;
     let mut before = b'=';
@@ -11,7 +11,7 @@ pub(crate) fn end(text: &str, end: &str) -> Option<usize> {
             Some(q) if c == q => quote = None,
             Some(_) => {}
             None if text.as_bytes()[at..].starts_with(end.as_bytes()) => return Some(at),
-            // A quote only begins a value: an apostrophe elsewhere is text.
+            // A quotation mark begins a value only: an apostrophe elsewhere is text.
             None if matches!(c, b'"' | b'\'') && before == b'=' => quote = Some(c),
             None => {}
         }
@@ -22,8 +22,8 @@ pub(crate) fn end(text: &str, end: &str) -> Option<usize> {
     None
 }
 
-/// Whether what follows an opening marker may be the beginning of attributes: white space, and names with values. Text that is
-/// none need not wait for the tag's end.
+/// Whether the text after an opening marker may be the beginning of attributes: white space, and names with values. Other text is not
+/// held back until the tag's end.
 pub(crate) fn may_begin(text: &str, end: &str) -> bool {
     let mut rest = text;
     loop {
@@ -32,7 +32,7 @@ pub(crate) fn may_begin(text: &str, end: &str) -> bool {
         {
             return true;
         }
-        // Between values some leave out the white space.
+        // Some models leave out the white space between attributes.
         if word.len() == rest.len() && rest.len() == text.len() {
             return false;
         }
@@ -54,7 +54,7 @@ pub(crate) fn may_begin(text: &str, end: &str) -> bool {
     }
 }
 
-/// The value of an attribute, unescaped.
+/// The value of an attribute, its entities replaced.
 pub(crate) fn attribute(attributes: &str, name: &str) -> Option<String> {
     let found = Attributes::html(attributes, 0).with_checks(false).flatten().find(|a| a.key.as_ref() == name)?;
     let value = found.value.as_ref();

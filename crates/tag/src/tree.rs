@@ -1,16 +1,16 @@
-//! Elements inside elements, made into the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
+//! Elements inside elements, as the objects and arrays that a schema asks for: `<a><x>1</x></a>` is `{"x":1}`.
 
 use crate::dialect::params::ParamForm;
 use crate::mark::{Match, starts};
 use crate::params::element_name;
 use json::{Converted, JsonType, Typed};
 
-/// How deep elements are followed.
+/// How deep elements may nest; deeper ones are text.
 const MAX_DEPTH: u32 = 64;
 
-/// Appends the JSON of what stands in an element, if it is other elements and the schema asks for an object or an array there.
-/// Each tag has `prefix` before it. An object has a member for each element, an array an item for each, whatever its name.
-/// `None`, and nothing appended: it is no such thing. Else whether all of it became what the schema asks for.
+/// Appends the JSON of the text of an element that consists of elements, where the schema asks for an object or an array. `prefix`
+/// precedes each tag. An object has a member for each element; an array has an item for each, whatever its name. Returns whether all
+/// values fit the schema; `None`, with nothing appended, where the text or the schema is another.
 pub(crate) fn convert(
     text: &str,
     prefix: &str,
@@ -63,7 +63,7 @@ impl Tree<'_> {
         Some(converted)
     }
 
-    /// The elements that a text consists of: their names and what stands in them.
+    /// The elements that a text consists of: their names and their texts.
     fn children<'t>(&self, text: &'t str) -> Option<Vec<(&'t str, &'t str)>> {
         let mut rest = text;
         let mut children = Vec::new();
@@ -87,7 +87,7 @@ impl Tree<'_> {
         Some(children)
     }
 
-    /// What stands before the closing tag that belongs to `name`, and what after it. Elements of the same name may nest.
+    /// The text before the closing tag that belongs to `name`, and the text after it. Elements of the same name may nest.
     fn body<'t>(&self, name: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
         let (open, close) = (format!("{}<{name}>", self.prefix), format!("{}</{name}>", self.prefix));
         let first = open.as_bytes()[0];

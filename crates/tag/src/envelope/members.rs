@@ -47,7 +47,8 @@ pub(super) struct Members {
     is_string: bool,
     /// A key, name, id or word so far, with its quotation marks.
     word: String,
-    /// Arguments that are held back: for a name, or for the end of the string that they are in.
+    /// Arguments that are held back: for a name, or for the end of the string that they are in, as Granite 4 writes them
+    /// (<https://github.com/vllm-project/vllm/pull/54964>).
     kept: String,
     name: Option<String>,
     id: Option<String>,
@@ -130,7 +131,7 @@ impl Members {
         } else if key == "function" {
             Role::Function
         } else if context.strict && !matches!(key, "type" | "index") {
-            // The first key tells data of another kind, so that it is not held back.
+            // Data of another kind shows by its first key, so that it is not held back.
             return Err("the JSON has members that a call does not have");
         } else {
             Role::Other
@@ -158,7 +159,7 @@ impl Members {
                 self.is_nested = true;
                 return Ok(ValueKind::Members);
             }
-            // Some write the name there.
+            // Some models write the name there.
             (Role::Function, b'"') => self.role = Role::Name,
             (Role::Function, _) => return Err("the member \"function\" is neither an object nor a name"),
             (Role::Name | Role::Id, _) if !self.is_string && is_balanced => return Err("the name is not a string"),

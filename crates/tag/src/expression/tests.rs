@@ -48,7 +48,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
     let end = loop {
         if more {
             let Some(piece) = left.next() else {
-                break format!("{} {rest:?}", if expression.finish() { "ends" } else { "is cut" });
+                break format!("{} {rest:?}", if expression.may_end() { "ends" } else { "is cut" });
             };
             rest.push_str(piece);
         }

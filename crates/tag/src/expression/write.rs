@@ -6,9 +6,9 @@ use event::{Raw, quoted};
 use std::fmt::Display;
 
 impl ExpressionForm {
-    /// The text of calls. Arguments that are no JSON object count as none. Reading it gives the calls back, numbers digit for
-    /// digit: what Python cannot name as an argument is written as `**{"a b": 1}`, and a string of Gemma that holds the delimiter
-    /// as a JSON string with `\u003c` for `<`.
+    /// The text of calls. Arguments that are not a JSON object are left out. The text reads back as the same calls, numbers digit for
+    /// digit: an argument whose name is not an identifier of Python is written as `**{"a b": 1}`, and a string that holds Gemma's
+    /// delimiter as a JSON string with `\u003c` for `<`.
     pub fn write(&self, calls: &[Call<'_>]) -> String {
         let (open, between, close) = match (self.list, self.separators.first()) {
             (true, _) => ("[", ", ".to_owned(), "]"),

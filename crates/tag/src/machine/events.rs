@@ -27,7 +27,7 @@ pub(super) struct Events<'e> {
     has_emitted: bool,
 }
 
-/// What tells one warning from another.
+/// The identity of a warning.
 pub(super) fn warning_key(code: &str, raw: &str) -> String {
     format!("{code} {raw}")
 }
@@ -62,7 +62,7 @@ impl<'e> Events<'e> {
         self.has_emitted = true;
     }
 
-    /// Before an event that is not text.
+    /// An event that is not text follows.
     fn interrupt(&mut self) {
         self.flush();
         self.has_emitted = true;

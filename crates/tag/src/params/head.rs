@@ -1,11 +1,11 @@
-//! What opens a parameter: a start tag, or the elements before a value.
+//! The text before a value: a start tag, or elements with the name and the type.
 
 use crate::dialect::params::{ParamForm, Style, Typing};
 use crate::mark::{Match, floor, starts};
 use crate::start_tag;
 use std::borrow::Cow;
 
-/// The longest head that is waited for, in bytes.
+/// The longest head, in bytes.
 const LONGEST: usize = 4096;
 
 /// The head of one parameter.
@@ -15,9 +15,9 @@ pub(super) struct Head {
     pub length: usize,
     pub name: String,
     pub hint: TypeHint,
-    /// What ends its value.
+    /// The marker that ends its value.
     pub closer: Cow<'static, str>,
-    /// It is closed already: `<a/>`.
+    /// The parameter has no text: `<a/>`.
     pub empty: bool,
 }
 
@@ -58,7 +58,7 @@ impl ParamForm {
     }
 }
 
-/// What was read, or what is at the place of the head instead: its beginning, or another text.
+/// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or [`Match::No`].
 type Read<T> = Result<T, Match<Head>>;
 
 /// A place in a text.
@@ -93,7 +93,7 @@ impl<'t> HeadReader<'t> {
         Ok(text)
     }
 
-    /// The text before a closing tag, in which no other tag stands.
+    /// The text before a closing tag, without another tag in it.
     fn word(&mut self, close: &str) -> Read<&'t str> {
         let first = close.chars().next().unwrap_or('<');
         let text = &self.rest()[..self.rest().find(first).ok_or(Match::Partial)?];
@@ -126,7 +126,7 @@ impl<'t> HeadReader<'t> {
         }
         let length = start_tag::end(self.rest(), end);
         let attributes = &self.rest()[..length.unwrap_or(self.rest().len())];
-        // A tag that begins before this one has ended shows that this is none, and ends the wait for its end.
+        // A second tag before the end of this one: the text is not a tag, and waiting for its end would hold back the call.
         if attributes.contains(open) {
             return Err(Match::No);
         }
@@ -159,7 +159,7 @@ impl<'t> HeadReader<'t> {
                     hint = kind_hint(self.word(close)?);
                     self.space()?;
                 }
-                // Both may begin alike.
+                // The type and the value may begin alike.
                 Match::Partial => return Err(Match::Partial),
                 Match::No => {}
             }

@@ -8,13 +8,13 @@ use crate::mark::{Match, find, find_last, starts};
 pub(crate) struct Outside {
     /// The parts of the call before its parameters.
     pub before: &'static [Part],
-    /// The parts behind them.
+    /// The parts after them.
     pub behind: &'static [Part],
     pub section: Option<&'static Section>,
 }
 
 impl Outside {
-    /// The marker at the beginning of `text` that closes the call or its section. With `last`, nothing comes after `text`.
+    /// The marker at the beginning of `text` that closes the call or its section. `last`: no text follows.
     pub fn closer(&self, text: &str, last: bool) -> Match {
         let find = if last { find_last } else { find };
         let parts = self.behind.iter().map(|part| match part {
@@ -27,7 +27,7 @@ impl Outside {
     /// The marker at the beginning of `text` that opens a section or a call.
     pub fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
-            // Some headers have a word among their markers, as prose has.
+            // A marker that is a word occurs in prose, too.
             Part::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => find(marks, text),
             Part::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
                 // `<functions>` does not begin with `<function`.
@@ -40,14 +40,14 @@ impl Outside {
             })),
             _ => Match::No,
         });
-        // What stands behind the name, such as `>`, opens nothing.
+        // The markers after the name, such as `>`, do not open a call.
         let named = self.before.iter().position(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
         let parts = parts.take(named.map_or(usize::MAX, |at| at + 1));
         first(parts.chain(self.section.map(|section| find(section.open, text))))
     }
 }
 
-/// The first marker that was found, or that may still come.
+/// The first match that is not [`Match::No`].
 fn first(mut found: impl Iterator<Item = Match>) -> Match {
     found.find(|found| *found != Match::No).unwrap_or(Match::No)
 }

@@ -1,16 +1,16 @@
-//! What a value's text means where it may hold entities and CDATA sections.
+//! Entities and CDATA sections in values.
 
 use crate::dialect::params::ParamForm;
 use crate::mark::Match;
 use std::borrow::Cow;
 
-/// What opens and closes text in which no closer counts.
+/// The markers of text in which closers do not count.
 pub(super) const DATA: (&str, &str) = ("<![CDATA[", "]]>");
 
 /// The longest entity, in bytes, as in `&#x10ffff;`.
 const LONGEST: usize = 10;
 
-/// The entity that `text` begins with: its length and what it means.
+/// The entity that `text` begins with: its length, and the text that it means.
 pub(super) fn entity(text: &str) -> Match<(usize, String)> {
     let Some(rest) = text.strip_prefix('&') else { return Match::No };
     let end = rest.bytes().take(LONGEST - 1).position(|c| !c.is_ascii_alphanumeric() && c != b'#');
@@ -28,7 +28,7 @@ pub(super) fn entity(text: &str) -> Match<(usize, String)> {
 }
 
 impl ParamForm {
-    /// The meaning of the whole text of a value.
+    /// The text of a whole value, its entities and CDATA sections replaced.
     pub(crate) fn plain<'t>(&self, text: &'t str) -> Cow<'t, str> {
         if !(self.cdata && text.contains(DATA.0) || self.entities && text.contains('&')) {
             return Cow::Borrowed(text);

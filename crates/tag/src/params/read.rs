@@ -1,4 +1,4 @@
-//! Tagged parameters, read as they stream in, said as one JSON object.
+//! Tagged parameters, read as they stream in and emitted as one JSON object.
 
 mod closing;
 mod state;
@@ -13,7 +13,7 @@ use crate::mark::{Match, find, space, starts};
 use state::{Follower, ParamsState};
 
 impl Params {
-    /// Takes the next piece; at [`Step::Done`] or [`Step::Back`] the end of the call follows, which is not taken.
+    /// Takes the next piece. After [`Step::Done`] or [`Step::Back`] the end of the call follows, which is not taken.
     pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         self.read(text, false, context, calls)
     }
@@ -96,7 +96,7 @@ impl Params {
         }
     }
 
-    /// At a byte that markers begin with.
+    /// At a byte that a marker may begin with.
     fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
         let mut perhaps = false;
         match starts(&self.closer, text) {

@@ -1,4 +1,4 @@
-//! One value: said as it comes where it can only be a string, held until its end where its type must be judged first.
+//! One value. It is emitted as it comes where it can only be a string, and held back until its end where its type depends on it.
 
 use super::head::TypeHint;
 use crate::calls::Calls;
@@ -14,19 +14,19 @@ const MISFIT: &str = "a value is not of the type that its parameter asks for and
 pub(super) struct Value {
     form: &'static ParamForm,
     hint: TypeHint,
-    /// It is a string and is said as it comes.
+    /// It is a string and is emitted as it comes.
     streams: bool,
-    /// What may be taken off at the end.
+    /// A line end that is taken off if the value ends with it.
     pending: String,
-    /// The text so far, if it is held.
+    /// The text that is held back.
     held: String,
-    /// Where the value ended if it should have ended already: how much was held, and what was pending.
+    /// The place at which the value may have ended: the length of `held` there, and `pending`.
     mark: Option<(usize, String)>,
     scratch: Vec<u8>,
 }
 
 impl Value {
-    /// The value of a parameter of which this is known.
+    /// The value of a parameter with this hint and this schema.
     pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &Typed<'_>, calls: &mut Calls) -> Value {
         let streams = match hint {
             TypeHint::String => true,
@@ -39,7 +39,7 @@ impl Value {
         Value { form, hint, streams, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
     }
 
-    /// Whether entities and CDATA sections are to be resolved before the text comes here.
+    /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced before.
     pub fn streams(&self) -> bool {
         self.streams
     }
@@ -60,27 +60,27 @@ impl Value {
                 kept.strip_suffix('\r').unwrap_or(kept)
             }
         };
-        self.firm(calls);
-        self.say(kept, calls);
+        self.keep_pending(calls);
+        self.emit(kept, calls);
         self.pending.push_str(&piece[kept.len()..]);
     }
 
-    /// The next piece of text of which nothing is taken off.
+    /// The next piece of a CDATA section, of which nothing is taken off.
     pub fn data(&mut self, piece: &str, calls: &mut Calls) {
-        self.firm(calls);
-        self.say(piece, calls);
+        self.keep_pending(calls);
+        self.emit(piece, calls);
     }
 
-    fn firm(&mut self, calls: &mut Calls) {
+    fn keep_pending(&mut self, calls: &mut Calls) {
         if !self.pending.is_empty() {
             let mut pending = std::mem::take(&mut self.pending);
-            self.say(&pending, calls);
+            self.emit(&pending, calls);
             pending.clear();
             self.pending = pending;
         }
     }
 
-    fn say(&mut self, piece: &str, calls: &mut Calls) {
+    fn emit(&mut self, piece: &str, calls: &mut Calls) {
         if !self.streams || self.mark.is_some() {
             self.held.push_str(piece);
         } else if !piece.is_empty() {
@@ -91,25 +91,25 @@ impl Value {
         }
     }
 
-    /// The value may have ended here: what follows is held.
+    /// The value may have ended here: what follows is held back.
     pub fn suspend(&mut self) {
         self.mark.get_or_insert_with(|| (self.held.len(), self.pending.clone()));
     }
 
-    /// Whether it is not known if the value has ended already.
+    /// Whether the value may have ended.
     pub fn is_suspended(&self) -> bool {
         self.mark.is_some()
     }
 
-    /// It had not ended.
+    /// The value had not ended.
     pub fn resume(&mut self, calls: &mut Calls) {
         if self.mark.take().is_some() && self.streams {
             let held = std::mem::take(&mut self.held);
-            self.say(&held, calls);
+            self.emit(&held, calls);
         }
     }
 
-    /// It had ended.
+    /// The value had ended.
     pub fn cut(&mut self) {
         if let Some((length, pending)) = self.mark.take() {
             self.held.truncate(length);
@@ -117,10 +117,10 @@ impl Value {
         }
     }
 
-    /// The value is whole.
+    /// The value is complete.
     pub fn end(mut self, typed: &Typed<'_>, calls: &mut Calls) {
         if self.pending == "\r" {
-            self.firm(calls);
+            self.keep_pending(calls);
         }
         if self.streams {
             calls.arguments("\"");
@@ -133,7 +133,7 @@ impl Value {
     }
 
     fn convert(&self, typed: &Typed<'_>, out: &mut String) -> Converted {
-        // What may be a string keeps its bytes, tags and all.
+        // A value that may be a string keeps its bytes, with the tags.
         if let Style::Element { prefix } = self.form.style
             && !typed.allows(JsonType::String)
             && let Some(converted) = tree::convert(&self.held, prefix, typed, self.form, out)

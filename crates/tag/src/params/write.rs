@@ -21,7 +21,7 @@ impl ParamForm {
         }
     }
 
-    /// Appends what stands before a value and gives what stands after it.
+    /// Appends the text before a value, and returns the text after it.
     fn open(&self, name: &str, value: &Value, out: &mut String) -> String {
         match self.style {
             Style::Equals { open, end, close } => {

@@ -17,7 +17,7 @@ impl Router {
     /// The answer.
     pub fn answer(&mut self, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
         let look = Rc::clone(&self.look);
-        // Where it is decided what an unknown beginning is, other markers may count from there on.
+        // From the byte that decides what an unknown beginning is, other markers may count.
         let limit = self.emitter.room().map_or(usize::MAX, |room| ceil(text, room));
         let mut i = 0;
         while i < text.len() {
@@ -73,10 +73,10 @@ impl Router {
 
     /// The marker at the beginning of `rest`, and what it means here.
     fn target<'l>(&mut self, look: &'l Look, rest: &str, exclusion: Exclusion) -> Match<(&'l Marker, Vec<Target>)> {
-        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t, exclusion))) {
+        if look.partial(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t, exclusion))) {
             return Match::Partial;
         }
-        let Some(marker) = look.here(rest) else { return Match::No };
+        let Some(marker) = look.longest(rest) else { return Match::No };
         let targets: Vec<Target> = marker.targets.iter().copied().filter(|t| self.counts(*t, exclusion)).collect();
         if targets.is_empty() { Match::No } else { Match::Full((marker, targets)) }
     }
@@ -85,7 +85,7 @@ impl Router {
     fn counts(&mut self, target: Target, exclusion: Exclusion) -> bool {
         let Position { is_first, is_framed, quote } = &mut self.position;
         match target {
-            // What begins no call here may still be left out: Inkling's calls begin like its other messages.
+            // A marker that does not begin a call here may still be left out: Inkling's calls begin like its other messages.
             Target::Dropped => !quote.is_quoted(),
             _ if exclusion == Exclusion::All => false,
             Target::Form(form) => self.may_begin(form),
@@ -103,7 +103,7 @@ impl Router {
         }
     }
 
-    /// Whether a form may begin here, as a call or, right behind a quotation mark, as a quoted one.
+    /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted one.
     fn may_begin(&mut self, form: &Form) -> bool {
         let Position { is_first, quote, .. } = &mut self.position;
         let is_cited = quote.is_cited() && ends_itself(form);

@@ -1,4 +1,4 @@
-//! An open call: what its contest finds is emitted, and what turns out not to be a call is released.
+//! An open call: what its contest finds is emitted, and text that turns out not to be a call is released.
 
 use super::contest::Contest;
 use super::mode::Mode;
@@ -54,7 +54,7 @@ impl Router {
         (mode, Step::Back(before))
     }
 
-    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing.
+    /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing. Most text of calls comes here.
     #[inline]
     pub fn arguments(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) -> bool {
         let is_read = call.contest.push_arguments(text);
@@ -164,7 +164,7 @@ impl Router {
         self.last = Some(form);
     }
 
-    /// A call was read whole: its text is not needed any more.
+    /// A call is complete: its text is not needed any more.
     fn settle(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first() else { return };
         let at = std::mem::take(&mut winner.at);
@@ -179,7 +179,7 @@ impl Router {
     fn end(&mut self, mut call: OpenCall, out: &mut dyn Outlet) -> (Mode, String) {
         let Some(winner) = call.contest.first() else { return (call.within.into(), call.contest.raw) };
         let at = winner.at;
-        // Behind a section's marker and other text its calls are still that section's.
+        // After a section's marker and other text, the calls that follow are still that section's.
         self.last = Some(winner.run.form());
         let rest = call.contest.raw.split_off(at);
         let is_text = call.report.is_withheld();
@@ -197,7 +197,7 @@ impl Router {
         match call.report {
             Report::Quoted => {
                 call.within = self.literal(call.within, text, out);
-                // Backticks in a quoted call open no code behind it.
+                // Backticks in a quoted call do not open code after it.
                 self.position.quote.restart();
             }
             Report::Unlisted { after_call: false } => {

@@ -12,7 +12,7 @@ const ROOM: usize = 256;
 #[derive(Debug)]
 pub(super) struct Contest {
     candidates: Vec<Candidate>,
-    /// The text since the last call that was emitted whole. It is released when it turns out not to be a call.
+    /// The text since the last complete call. It is released when it turns out not to be a call.
     pub raw: String,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Contest {
 pub(super) struct Candidate {
     pub run: Run,
     pub calls: Calls,
-    /// How many bytes of [`Contest::raw`] it has read.
+    /// How many bytes of [`Contest::raw`] the form has read.
     pub at: usize,
     pub step: Step,
 }
@@ -31,7 +31,7 @@ impl Candidate {
         Candidate { run, calls, at: 0, step: Step::More(0) }
     }
 
-    /// Whether it reads a call: it has not failed, and does not search for one behind other text.
+    /// Whether it reads a call: it has not failed, and does not search for one after other text.
     fn is_live(&self) -> bool {
         !self.has_failed() && !self.run.is_noise()
     }
@@ -94,7 +94,7 @@ impl Contest {
             return matches!(winner.step, Step::More(_));
         }
         self.candidates.iter_mut().for_each(|c| c.push(&self.raw, tools, false));
-        // Those that search behind other text decide nothing: next to them a candidate is as good as alone.
+        // Those that search after other text decide nothing: a single candidate beside them may go on as if it were alone.
         let has_noise = self.candidates.iter().any(|c| c.run.is_noise());
         let mut others = self.candidates.iter_mut().filter(|c| c.is_live());
         if let (Some(c @ Candidate { step: Step::More(_), .. }), None) = (others.next(), others.next())
@@ -143,8 +143,8 @@ impl Contest {
     }
 
     /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
-    /// up to there is not a reason to wait longer. Those that search for a call behind other text come last. Returns whether one
-    /// is left.
+    /// up to there gives no reason to wait longer. Those that search for a call after other text come last. Returns whether one is
+    /// left.
     pub fn choose(&mut self) -> bool {
         if self.is_alone() {
             return true;
@@ -154,7 +154,7 @@ impl Contest {
         let is_whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
         let has_begun = |c: &Candidate| c.calls.ops.iter().any(|op| live == 1 || matches!(op, Op::Arguments(_)));
         let whole = self.candidates.iter().enumerate().filter(|(_, c)| counts(c) && is_whole(c));
-        // Of several whole ones, the form with more parts can read more of what may follow.
+        // Of several, the form with more parts can read more of what may follow.
         let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());
         let chosen = match whole.max_by_key(|(n, c)| (length(c), std::cmp::Reverse(*n))) {
             Some((n, _)) => Some(n),
@@ -166,10 +166,10 @@ impl Contest {
         chosen.is_some_and(|n| self.keep(n))
     }
 
-    /// The text has ended. The first candidate that this makes whole is left.
+    /// The text has ended. The first candidate whose call is complete is left.
     ///
     /// # Errors
-    /// Why the last candidate is not whole; the one that read most is left.
+    /// Why the last candidate's call is not complete; the candidate that read most is left.
     pub fn finish(&mut self, cut: bool, tools: Option<&Tools>) -> Result<(), &'static str> {
         let mut failure = "the text ends before the call is complete";
         for n in 0..self.candidates.len() {

@@ -1,5 +1,8 @@
-//! What a choice emits, and what of it may still change: the beginning of a message, which its prompt may have put inside
-//! reasoning, and calls that the end of reasoning would take back.
+//! What a choice emits, and what is held back because reasoning may still end later: the beginning of a message, and the last bytes
+//! of calls.
+//!
+//! Many templates write the opening marker of reasoning into the prompt, so that a message begins inside reasoning without it
+//! (<https://github.com/vllm-project/vllm/issues/13125>). Where the prompt is not known, only the closing marker shows that.
 
 use super::gate::Gate;
 use super::prose::Prose;
@@ -16,17 +19,17 @@ pub(super) struct Emitter {
     unclosed: Unclosed,
     /// How many calls have begun.
     calls: i64,
-    /// Whole calls that may be taken back: their indexes, and the end of their arguments that is held back.
+    /// Complete calls that may be retracted: their indexes, and the end of their arguments, which is held back.
     whole: Vec<(i64, String)>,
 }
 
-/// What may have left reasoning open. Its closing marker may still come then, and takes back the calls before it.
+/// What may have left reasoning open. Its closing marker may still come then, and retracts the calls before it.
 #[derive(Debug)]
 enum Unclosed {
     Nothing,
     /// The prompt, whose end is not known. The beginning of the message is held back until it is long enough to decide.
     Prompt(Option<Beginning>),
-    /// The call of this index: it began inside reasoning and ended it.
+    /// The call of this index, which began inside reasoning and ended it.
     Call(i64),
 }
 
@@ -56,7 +59,7 @@ enum HeldItem {
 }
 
 impl Emitter {
-    /// The way out of a message whose prompt is known or not.
+    /// The way out of a message; `has_prompt`: the end of its prompt is known.
     pub fn new(prefilled: Prefilled, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != Prefilled::No).then(Beginning::default);
         let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
@@ -72,7 +75,7 @@ impl Emitter {
         matches!(self.unclosed, Unclosed::Prompt(Some(_)))
     }
 
-    /// How many bytes of text decide what the beginning is; none where that is decided.
+    /// How many bytes of text decide what the beginning is; `None` once that is decided.
     pub fn room(&mut self) -> Option<usize> {
         self.beginning().map(|beginning| WINDOW + 1 - beginning.size)
     }
@@ -81,7 +84,7 @@ impl Emitter {
         self.calls > 0
     }
 
-    /// Whether the marker that ends reasoning may come behind an answer.
+    /// Whether the marker that ends reasoning may come after text of the answer.
     pub fn may_end_reasoning(&self) -> bool {
         !matches!(self.unclosed, Unclosed::Nothing)
     }
@@ -117,8 +120,8 @@ impl Emitter {
         self.limit(0, out);
     }
 
-    /// A call begins, within this text. `always`: its marker ends reasoning for good. Returns the call's gate, where the end of
-    /// reasoning may still take it back.
+    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns the call's gate, where the end of
+    /// reasoning may still retract it.
     pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> Option<Gate> {
         if always {
             self.settle_prompt(out);
@@ -156,7 +159,7 @@ impl Emitter {
         beginning.items.push(HeldItem::Call { index, id, name, arguments, done });
     }
 
-    /// The last call is whole. Returns whether that may be emitted now; behind a gate it waits for the end of the text.
+    /// The last call is complete. Returns whether that may be emitted now; with a gate it waits for the end of the text.
     pub fn end_call(&mut self, gate: Option<Gate>) -> bool {
         match gate {
             Some(gate) => {
@@ -167,7 +170,7 @@ impl Emitter {
         }
     }
 
-    /// The last call, of which `read` bytes have been read, does not hold.
+    /// The last call, of which `read` bytes have been read, is not a call.
     pub fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
         self.limit(read, out);
         self.retract(self.calls - 1, "unparsed", out);
@@ -194,7 +197,7 @@ impl Emitter {
         }
     }
 
-    /// Decides what the beginning is, if that is still open. The calls of reasoning were only rehearsed.
+    /// Decides what the beginning is, if it is still held back. Calls in reasoning do not count.
     pub fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
         let Unclosed::Prompt(beginning) = &mut self.unclosed else { return };
         let Some(beginning) = beginning.take() else { return };
@@ -227,7 +230,7 @@ impl Emitter {
         }
     }
 
-    /// The same before the first text, of which nothing can be held back then.
+    /// The same before the first text.
     pub fn begin_in_answer(&mut self) {
         if self.beginning().is_some_and(|beginning| beginning.items.is_empty()) {
             self.unclosed = Unclosed::Nothing;
@@ -246,7 +249,7 @@ impl Emitter {
         self.end_reasoning(out);
     }
 
-    /// The marker that ends reasoning came: the calls that waited for it hold.
+    /// The marker that ends reasoning came: the calls that waited for it count.
     pub fn end_reasoning(&mut self, out: &mut dyn Outlet) {
         self.unclosed = Unclosed::Nothing;
         self.release(out);
@@ -262,7 +265,7 @@ impl Emitter {
         );
     }
 
-    /// The text has ended. `cut`: more should have come.
+    /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let is_reasoning = cut && self.prefilled == Prefilled::Usually && !self.has_calls();
         self.decide(if is_reasoning { Prose::Reasoning } else { Prose::Answer }, out);
@@ -277,7 +280,7 @@ impl Emitter {
         }
     }
 
-    /// The text was cut while calls waited: nobody can tell whether the model meant them.
+    /// The text was cut while calls waited: whether the model meant them is unknown.
     fn give_up(&mut self, out: &mut dyn Outlet) {
         if self.whole.is_empty() {
             return;
@@ -293,7 +296,7 @@ impl Emitter {
         );
     }
 
-    /// Calls that waited are taken back by the caller.
+    /// The caller retracts the calls that waited.
     pub fn forget(&mut self) {
         self.whole.clear();
     }

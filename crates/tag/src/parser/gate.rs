@@ -1,4 +1,4 @@
-//! Holds back the end of a call that the end of reasoning may still take back.
+//! Holds back the end of a call that the end of reasoning may still retract.
 
 use crate::calls::End;
 use json::Balance;
@@ -12,13 +12,13 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Whether the arguments are complete, so that nothing passes any more.
+    /// Whether the arguments are complete: what follows is held back.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// The part of this piece that may be emitted now. `end` is what the engine knows of where the arguments end, so that most
-    /// pieces are not searched for it a second time.
+    /// The part of this piece that may be emitted now. `end` comes from the engine, so that most pieces are not searched for the end
+    /// a second time.
     pub fn pass<'t>(&mut self, text: &'t str, end: End) -> &'t str {
         if self.is_closed {
             self.held.push_str(text);

@@ -1,9 +1,12 @@
 //! Messages with headers: Harmony (gpt-oss) and Muse.
 //!
-//! `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`: the header says whether
-//! its body is reasoning, the answer, or the arguments of a call. The recipient stands in the role or in the channel; the first
-//! header of an answer may lack its beginning, which was in the prompt.
-//! Source: the Harmony response format of OpenAI (openai/harmony, docs/format.md) and what models do beside it.
+//! `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>`: the header decides whether its
+//! body is reasoning, the answer, or the arguments of a call. The beginning of the first header may be in the prompt.
+//!
+//! Sources: [OpenAI's description](https://github.com/openai/harmony/blob/20cd04c17fa327f01f9f28240fb70183d4feb406/docs/format.md);
+//! the recipient follows the role or the channel (<https://github.com/openai/harmony/issues/40>); models write malformed headers
+//! (<https://github.com/ggml-org/llama.cpp/issues/27720>); vLLM's
+//! [parser for Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
 use super::mode::{Header, Mode};
 use super::prose::{Exclusion, Prose};
@@ -15,13 +18,13 @@ use crate::outlet::Outlet;
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
-/// White space between two messages, or before the body of one to a tool, is waited through for this many bytes.
+/// The most white space between two messages, or before the body of a message to a tool, in bytes.
 const GAP: usize = 256;
 const MESSAGE: &str = "<|message|>";
 const START: &[&str] = &["<|start|>"];
-/// What ends a body, where nothing or another header follows.
+/// The markers that end a body, where nothing or another header follows.
 const ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"];
-/// What a header is made of, beside names.
+/// The markers in a header.
 const TOKENS: &[&str] = &["<|start|>", "<|channel|>", "<|constrain|>", MESSAGE];
 
 /// The body of a message to a tool.
@@ -33,23 +36,24 @@ static BODY: Form = Form {
     needs: Needs::Listed,
 };
 
-/// Whom a message is for.
+/// The reader of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Recipient {
-    Reader,
-    Nobody,
-    /// A tool; the flag says that it was named as one (`functions.NAME`).
+    User,
+    /// The model itself: the message is reasoning.
+    Model,
+    /// A tool; the flag: it is named as one (`functions.NAME`).
     Tool(String, bool),
 }
 
 impl Router {
-    /// A header: waits for its end, and goes into its body.
+    /// A header, up to its end.
     pub fn header(&mut self, header: Header, text: &str, out: &mut dyn Outlet) -> Transition {
-        // No farther than a header may reach: text that only looks like many headers is searched once.
+        // No farther than the longest header reaches: text that looks like many headers is searched once.
         let end = text[..floor(text, LONGEST + MESSAGE.len())].find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields) {
-            // It is text, in the state that it came from.
+            // It is text of the state that it came from.
             let mode = match header.body {
                 Some(prose) => Mode::Body(prose, Exclusion::All),
                 None => Mode::Answer(Exclusion::All),
@@ -64,7 +68,7 @@ impl Router {
             self.position.quote.cite();
             return (prose.into(), Step::On(length));
         }
-        // The headers themselves say what is reasoning.
+        // Where messages have headers, the prompt opens no reasoning beside them.
         self.emitter.settle_prompt(out);
         self.position.restart();
         let refusal = match recipient(fields) {
@@ -80,15 +84,15 @@ impl Router {
         out.left_out(&text[..length]);
         let mode = match recipient(fields) {
             _ if refusal.is_some() => Mode::Body(Prose::Answer, Exclusion::Nothing),
-            Recipient::Reader => Mode::Body(Prose::Answer, Exclusion::Nothing),
-            Recipient::Nobody => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
+            Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
+            Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
             Recipient::Tool(name, true) => self.begin_named(&BODY, &name, out),
             Recipient::Tool(name, false) => Mode::ToolBody(name),
         };
         (mode, Step::On(length))
     }
 
-    /// The body of a message for the reader or for nobody: just as it is, up to its end.
+    /// The body of a message for the user or for the model itself: just as it is, up to its end.
     pub fn body(&mut self, prose: Prose, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
         let (mut emitted, mut i) = (0, 0);
         while let Some(at) = memchr::memchr(b'<', &text.as_bytes()[i..]).map(|n| i + n) {
@@ -108,7 +112,7 @@ impl Router {
             }
             self.literal(prose, &text[emitted..at], out);
             emitted = at;
-            // An end of the message in a string of JSON is what the message is about.
+            // A marker in a string of JSON is data.
             if self.position.quote.is_data() {
                 continue;
             }
@@ -118,7 +122,7 @@ impl Router {
                     self.position.restart();
                     return (Mode::default(), Step::On(at + length));
                 }
-                // A header that is quoted is what the message is about.
+                // A quoted header is an example.
                 (Match::Full(_), _) if self.position.quote.is_quoted() => {}
                 (Match::Full(_), _) => {
                     return (Mode::Header(Header { body: Some(prose), is_quoted: false }), Step::On(at));
@@ -143,7 +147,7 @@ impl Router {
         (mode, Step::On(0))
     }
 
-    /// The text has ended outside calls, and this was held back.
+    /// The text has ended outside calls; `held` was held back.
     pub fn finish_text(&mut self, mode: &Mode, held: &str, out: &mut dyn Outlet) {
         match mode {
             Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) => {
@@ -164,8 +168,8 @@ impl Router {
 pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
     let header = prefill[prefill.rfind(START[0])?..].strip_suffix(MESSAGE).filter(|header| is_header(header))?;
     Some(match recipient(header) {
-        Recipient::Nobody => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
-        Recipient::Reader => Mode::Body(Prose::Answer, Exclusion::Nothing),
+        Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
+        Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
         Recipient::Tool(name, _) => Mode::ToolBody(name),
     })
 }
@@ -192,7 +196,7 @@ fn is_header(text: &str) -> bool {
     true
 }
 
-/// Whether the role of this header is the assistant's, or not said: a model may go on and write the user's message too.
+/// Whether the role of this header is the assistant's, or missing. A model may go on and write the user's message, too.
 fn is_assistants(header: &str) -> bool {
     let Some(at) = header.rfind(START[0]) else { return true };
     let role = header[at + START[0].len()..].trim_start();
@@ -200,20 +204,21 @@ fn is_assistants(header: &str) -> bool {
     matches!(role, "" | "assistant") || role.starts_with("to=")
 }
 
-/// Whom the message of this header is for.
+/// The reader of the message with this header.
 fn recipient(header: &str) -> Recipient {
     let to = header.rfind("to=").map(|at| {
         let name = &header[at + 3..];
         &name[..name.find([' ', '<']).unwrap_or(name.len())]
     });
-    // Of several channels the last counts: a model that began a header anew did not end the first.
+    // The last of several channels counts: a model that begins its header anew does not end the first
+    // (<https://github.com/ggml-org/llama.cpp/issues/27720>).
     let channel = header.rfind("<|channel|>").map(|at| &header[at + "<|channel|>".len()..]);
     let channel = channel.map(|text| text.split([' ', '<']).next().unwrap_or_default());
     match to {
-        Some("self") => Recipient::Nobody,
+        Some("self") => Recipient::Model,
         None | Some("user" | "all" | "assistant" | "") => match channel {
-            Some("analysis" | "thought") => Recipient::Nobody,
-            _ => Recipient::Reader,
+            Some("analysis" | "thought") => Recipient::Model,
+            _ => Recipient::User,
         },
         Some(name) => match name.strip_prefix("functions.") {
             Some(short) => Recipient::Tool(short.to_owned(), true),
@@ -229,15 +234,15 @@ mod tests {
     #[test]
     fn headers() {
         for (header, want) in [
-            ("<|channel|>analysis", Recipient::Nobody),
-            ("<|start|>assistant<|channel|>final", Recipient::Reader),
-            ("<|channel|>commentary", Recipient::Reader),
+            ("<|channel|>analysis", Recipient::Model),
+            ("<|start|>assistant<|channel|>final", Recipient::User),
+            ("<|channel|>commentary", Recipient::User),
             ("<|channel|>commentary to=functions.f <|constrain|>json", Recipient::Tool("f".into(), true)),
             (" to=functions.f<|channel|>analysis", Recipient::Tool("f".into(), true)),
-            (" to=user", Recipient::Reader),
-            ("<|start|>assistant to=self", Recipient::Nobody),
+            (" to=user", Recipient::User),
+            ("<|start|>assistant to=self", Recipient::Model),
             (" to=f", Recipient::Tool("f".into(), false)),
-            ("<|channel|>commentary to=assistant<|channel|>analysis", Recipient::Nobody),
+            ("<|channel|>commentary to=assistant<|channel|>analysis", Recipient::Model),
         ] {
             assert!(is_header(header));
             assert_eq!(recipient(header), want, "{header}");

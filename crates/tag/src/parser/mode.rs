@@ -10,7 +10,7 @@ pub(super) enum Mode {
     Answer(Exclusion),
     /// Reasoning, in which its closing marker and calls are searched for.
     Reasoning(Exclusion),
-    /// A call, or text that may still become one.
+    /// A call, or text that may still turn out to be one.
     Call(Box<OpenCall>),
     /// The header of a message.
     Header(Header),

@@ -4,12 +4,12 @@ use super::contest::Contest;
 use super::gate::Gate;
 use super::prose::{Exclusion, Prose};
 
-/// A call, or several that belong together, or text that may still become one.
+/// A call, several that belong together, or text that may still turn out to be one.
 #[derive(Debug)]
 pub(super) struct OpenCall {
     /// What the text around it is. A call that counts ends reasoning.
     pub within: Prose,
-    /// How its first byte has been read before, in vain if it is not a call.
+    /// The readings of its first byte that have failed if this is not a call.
     pub exclusion: Exclusion,
     pub report: Report,
     pub contest: Contest,
@@ -22,12 +22,12 @@ pub(super) enum Report {
     Nothing,
     /// A call whose arguments are not complete. Its end is held back where there is a gate.
     Open(Option<Gate>),
-    /// A whole call.
+    /// A complete call.
     Complete,
     /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it is taken for a call, and
     /// released as text.
     Quoted,
-    /// Nothing: the list of tools lacks this one. The call is read and released in the same way.
+    /// Nothing: the tool is not in the list. The call is read and released in the same way.
     Unlisted {
         /// The same text has a call that counts, so that the text cannot be released.
         after_call: bool,
@@ -37,7 +37,7 @@ pub(super) enum Report {
 }
 
 impl OpenCall {
-    /// Begins with nothing read.
+    /// A call before its first byte.
     pub fn new(contest: Contest, within: Prose, is_quoted: bool, exclusion: Exclusion) -> Box<OpenCall> {
         let report = if is_quoted { Report::Quoted } else { Report::Nothing };
         Box::new(OpenCall { within, exclusion, report, contest })

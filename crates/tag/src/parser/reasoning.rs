@@ -1,4 +1,7 @@
-//! Reasoning, up to the marker that ends it, or a call that does.
+//! Reasoning, up to its closing marker or a call that ends it.
+//!
+//! Models omit the closing marker before a call (<https://github.com/vllm-project/vllm/pull/32216>); others rehearse calls in
+//! reasoning. Which of the two a call is depends on the dialect, and on whether the closing marker comes later.
 
 use super::contest::Contest;
 use super::mode::Mode;
@@ -60,10 +63,11 @@ impl Router {
             let ends = if is_cited { ends_itself(form) } else { look.ends(form).is_some() };
             ends.then_some(*form)
         };
-        if look.perhaps(rest).any(|marker| marker.targets.iter().any(|t| ends(t).is_some())) {
+        if look.partial(rest).any(|marker| marker.targets.iter().any(|t| ends(t).is_some())) {
             return Match::Partial;
         }
-        let forms: Vec<_> = look.here(rest).into_iter().flat_map(|marker| &marker.targets).filter_map(ends).collect();
+        let forms: Vec<_> =
+            look.longest(rest).into_iter().flat_map(|marker| &marker.targets).filter_map(ends).collect();
         if forms.is_empty() {
             return Match::No;
         }

@@ -41,7 +41,7 @@ impl Position {
         Position { is_first: true, is_framed: false, quote: Quote::default() }
     }
 
-    /// A message begins anew: after reasoning, and after a header.
+    /// Another message begins: after reasoning, and after a header.
     pub fn restart(&mut self) {
         (self.is_first, self.quote) = (true, Quote::default());
     }

@@ -13,11 +13,18 @@ use event::Raw;
 use json::Balance;
 
 impl Run {
-    pub(super) fn part(&mut self, n: usize, text: &str, context: &Context<'_>, alone: bool, calls: &mut Calls) -> Step {
+    pub(super) fn part(
+        &mut self,
+        n: usize,
+        text: &str,
+        context: &Context<'_>,
+        is_alone: bool,
+        calls: &mut Calls,
+    ) -> Step {
         let form = self.form;
         match &form.call[n] {
             Part::Mark(marks) => match self.find(marks, text) {
-                // What may follow the last marker that must stand there makes the call no more whole.
+                // The call is complete at its last required marker; what may follow does not change that.
                 Match::Full(length) if self.has_begun && may_end(&form.call[n + 1..]) => {
                     self.whole(calls);
                     self.place = Place::Tail(n + 1);
@@ -48,11 +55,11 @@ impl Run {
                     None => self.on(n + 1, at),
                 }
             }
-            Part::Name { until, header } => self.name(n, until, *header, text, context, alone, calls),
+            Part::Name { until, header } => self.name(n, until, *header, text, context, is_alone, calls),
             Part::Author { until } => {
                 let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')));
                 let word = &text[..at.unwrap_or(text.len())];
-                // Where no marker stands before it, only the name of a tool can be told from prose.
+                // Without a marker before it, the name of a listed tool is the one word that is not prose.
                 let may =
                     !context.strict || if at.is_none() { context.may_become(word) } else { context.accepts(word) };
                 match at.map(|at| self.find(until, &text[at..])) {
@@ -88,7 +95,7 @@ impl Run {
             Part::Params(params) => {
                 if let Engine::None = self.engine {
                     match text.as_bytes().iter().find(|c| !c.is_ascii_whitespace()) {
-                        // Some write their arguments as JSON here too.
+                        // Some models write their arguments as JSON here, too.
                         Some(b'{') => self.engine = Engine::Json(None),
                         Some(_) => {
                             let outside = Outside {
@@ -124,7 +131,7 @@ impl Run {
         Step::On(length)
     }
 
-    /// Notes what an engine that says whole calls has said.
+    /// Follows what an engine that reads whole calls has found.
     fn said(&mut self, before: usize, calls: &Calls) {
         for op in &calls.ops[before..] {
             match op {
@@ -153,7 +160,7 @@ impl Run {
         header: Header,
         text: &str,
         context: &Context<'_>,
-        alone: bool,
+        is_alone: bool,
         calls: &mut Calls,
     ) -> Step {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
@@ -162,9 +169,9 @@ impl Run {
             return fail(NO_END);
         }
         let word = text[..at].trim_matches(' ');
-        // The marker after it may have begun, so nothing can be added to the name.
+        // The marker after the name may have begun, so that the name is complete.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && alone && header == Header::Name && !self.has_begun && self.has_no_id() {
+        if ends && is_alone && header == Header::Name && !self.has_begun && self.has_no_id() {
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
@@ -190,7 +197,7 @@ impl Run {
         self.on(n + 1, at)
     }
 
-    /// Whether no id stands after the name.
+    /// Whether the form has no id after the name. With one, the call is emitted once the id is known.
     fn has_no_id(&self) -> bool {
         !self.form.call.iter().any(|part| matches!(part, Part::Id { .. }))
     }
@@ -273,7 +280,7 @@ impl Run {
                     Match::Full(_) if self.nameless.is_some() => fail(NO_NAME),
                     Match::Full(_) => {
                         calls.arguments("{}");
-                        // It is the marker after them that says so.
+                        // The marker completes the call.
                         self.place = Place::Part(n + 1);
                         Step::On(at)
                     }
@@ -338,11 +345,11 @@ fn may_end(parts: &[Part]) -> bool {
     parts.iter().all(|part| matches!(part, Part::Space(_) | Part::Maybe { .. }))
 }
 
-/// Why a call without a name is none.
+/// The header has an id alone, and the arguments fit several tools or none.
 const NO_NAME: &str = "the call has no name, and not exactly one tool takes its arguments";
 
-/// Whether a header is an id alone, which names no tool: a number, as Kimi K2 may write it, or what clients make up and it
-/// copies: `call_3`, `call00003`, `toolu_…`.
+/// Whether a header is an id without a name. Kimi K2 writes bare numbers (<https://github.com/vllm-project/vllm/pull/46127>), and
+/// copies ids that clients made up: `call_3`, `call00003`, `toolu_…` (<https://github.com/vllm-project/vllm/pull/32146>).
 fn is_counter(word: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     match ["call", "toolu"].iter().find_map(|start| word.strip_prefix(start)) {
@@ -351,7 +358,7 @@ fn is_counter(word: &str) -> bool {
     }
 }
 
-/// The one tool that takes these arguments: its schema declares each of them, and they fit.
+/// The one tool that takes these arguments: its schema declares each of them, and they are valid.
 fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
     let (tools, object) = (context.tools?, Raw::parse(arguments).ok()?);
     let mut takers = tools.names().filter(|name| {
@@ -361,7 +368,8 @@ fn taker<'a>(arguments: &str, context: &Context<'a>) -> Option<&'a str> {
     takers.next().filter(|_| takers.next().is_none())
 }
 
-/// The tool's name in `functions.NAME:COUNTER`.
+/// The tool's name in `functions.NAME:COUNTER`. Kimi K2 leaves out `functions.` at times
+/// (<https://github.com/vllm-project/vllm/pull/27565>).
 fn counted<'t>(word: &'t str, context: &Context<'_>) -> &'t str {
     let name = word.rsplit_once(':').map_or(word, |(name, _)| name);
     let short = name.rsplit_once('.').map_or(name, |(_, short)| short);

@@ -36,14 +36,14 @@ impl Run {
         }
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         match self.find(close, &text[at..]) {
-            // A section without a call is an explicit "no call".
+            // A section without a call says explicitly that the model calls no tool.
             Match::Full(n) => Step::Done(at + n),
             Match::Partial => Step::More(at),
             Match::No => {
                 let marks = first(self.form.call);
                 self.place = match self.find(marks, &text[at..]) {
                     Match::Partial => return Step::More(at),
-                    // JSON is what another dialect writes behind the same marker: no call begins inside it.
+                    // After the same marker another dialect writes JSON, in which no call begins.
                     Match::No if marks.is_empty() || self.whole > 0 || text[at..].starts_with(['{', '[']) => {
                         Place::Part(0)
                     }
@@ -55,8 +55,8 @@ impl Run {
         }
     }
 
-    /// Behind the section's opening marker and before its first call: text of the answer, which hides no call if it is short. The
-    /// marker belongs to that call.
+    /// After the section's opening marker and before its first call: text of the answer. If it is short, the call after it counts, in
+    /// a run of its own.
     pub(super) fn noise(&mut self, text: &str) -> Step {
         let close = self.form.section.as_ref().map_or(&[][..], |s| s.close);
         for (at, _) in text.char_indices() {
@@ -79,7 +79,7 @@ impl Run {
         Step::More(text.len())
     }
 
-    /// The markers that may follow when the call is whole already: each may be missing.
+    /// The markers that may follow a complete call: each may be missing.
     pub(super) fn tail(&mut self, n: usize, text: &str) -> Step {
         let at = space(text);
         if at > GAP {
@@ -121,7 +121,7 @@ impl Run {
         if let Some(section) = section {
             match self.find(section.close, rest) {
                 Match::Full(length) => {
-                    // Without its opening marker it still closes the call that stood alone.
+                    // It closes a call without the section's opening marker, too.
                     return Step::Done(at + length);
                 }
                 Match::Partial => perhaps = true,
@@ -146,7 +146,7 @@ impl Run {
                 }
             }
         }
-        // A closing marker that was written twice, unless the next call begins like it, as fences do.
+        // A closing marker that the model wrote twice. A fence that opens the next call is not one.
         let another = find(first(self.form.call), rest);
         perhaps |= another == Match::Partial;
         if let Some(Part::Mark(marks) | Part::Maybe { marks, .. }) = self.form.call.last()

@@ -1,4 +1,4 @@
-//! One form being read, as far as it was read.
+//! What was read of one form.
 
 use crate::calls::{Calls, Context, NO_CALL, Step, is_about_name};
 use crate::dialect::{Form, Needs};
@@ -10,28 +10,28 @@ use crate::mark::{Match, find, find_last};
 use crate::params::Params;
 use json::{Balance, Tools};
 
-/// The longest start tag or header that is waited for, in bytes.
+/// The longest start tag, name or white space inside a call, in bytes.
 pub(super) const LONGEST: usize = 4096;
-/// White space between two calls, or before a closing marker, is waited through for this many bytes.
+/// The most white space between two calls or before a closing marker, in bytes.
 pub(super) const GAP: usize = 256;
 
 const GAPS: &str = "the white space before the next marker is too long";
 pub(super) const NO_MARK: &str = "a marker of the dialect is missing";
 
-/// Where in the form the next byte stands.
+/// Where in the form the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// At a marker that opens the section, or a call without one.
+    /// At the marker that opens the section, or at a call outside a section.
     Open,
     /// In the section, before a call.
     Inside,
-    /// In text that is no call, behind the marker that opens the section.
+    /// In text that is not a call, after the marker that opens the section.
     Noise,
-    /// Behind what was read: nothing more belongs to the calls.
+    /// After the section's marker and other text, at a call that a new run reads.
     Over,
     /// In a part of a call.
     Part(usize),
-    /// After the call has been said, in the parts that may follow: closing markers.
+    /// After a complete call, in the parts that may follow it: closing markers.
     Tail(usize),
     /// After a call.
     Between,
@@ -49,27 +49,27 @@ pub(super) enum Engine {
     Free(Box<Free>),
 }
 
-/// One form being read; see the module.
+/// A form that reads text.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(super) form: &'static Form,
     pub(super) place: Place,
     pub(super) engine: Engine,
-    /// The name at hand, for the parts that ask the tool's schema.
+    /// The name of the tool, for the parts that need its schema.
     pub(super) name: String,
-    /// An id without a name, and the arguments so far, by which the tool is to be found.
+    /// An id without a name, and the arguments so far, which decide the tool.
     pub(super) nameless: Option<(String, String)>,
-    /// It was said: the call has begun.
+    /// The call was emitted to [`Calls`].
     pub(super) has_begun: bool,
     /// The section's opening marker was read.
     pub(super) in_section: bool,
-    /// How many calls were said whole.
+    /// How many calls are complete.
     pub(super) whole: usize,
-    /// The bytes of a start tag or a header that have been waited for.
+    /// How many bytes of white space, or of text before the first call, were read at this place.
     pub(super) waited: usize,
-    /// An argument was read, so that what stands inside it must not be read as something else.
+    /// An argument was read: what is inside it must not be read as something else.
     pub(super) is_deep: bool,
-    /// No more text comes.
+    /// No text follows.
     pub(super) is_last: bool,
 }
 
@@ -91,7 +91,7 @@ impl Run {
         }
     }
 
-    /// A run of a form whose call was named by what stood before it.
+    /// A run of a form whose call was named by the text before it.
     pub fn named(form: &'static Form, name: &str, calls: &mut Calls) -> Run {
         let mut run = Run::new(form);
         name.clone_into(&mut run.name);
@@ -106,30 +106,30 @@ impl Run {
         self.form
     }
 
-    /// Whether the text so far has nothing but names and markers, so that it can be read again as something else.
+    /// Whether the text so far is names and markers alone, so that it can be read again as something else.
     pub fn is_shallow(&self) -> bool {
         !self.has_begun && !self.is_deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
-    /// Whether other text is in the place of the section's first call.
+    /// Whether the section begins with other text than a call.
     pub fn is_noise(&self) -> bool {
         matches!(self.place, Place::Noise | Place::Over)
     }
 
-    /// Whether the text so far looks so much like a call that it is worth a word when it is none: its tool is known, or its
-    /// opening marker stands there and is not found in ordinary text.
+    /// Whether a failure deserves a warning, since the text looks like a call: its tool is listed, or it has an opening marker that
+    /// does not occur in ordinary text.
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section || is_about_name(why) || !matches!(self.place, Place::Open | Place::Part(0));
         self.has_begun || (self.form.needs == Needs::Listed && marked && past && why != NO_CALL)
     }
 
-    /// What this form may know of the tools.
+    /// What the engines of this form need of the request.
     pub fn context<'a>(form: &Form, tools: Option<&'a Tools>) -> Context<'a> {
         Context { tools, strict: form.needs == Needs::Known }
     }
 
-    /// The markers at the beginning of `text`; once no more can come, what is there decides.
+    /// The longest of the markers that `text` begins with.
     pub(super) fn find(&self, marks: &[&str], text: &str) -> Match {
         match find(marks, text) {
             Match::Partial if self.is_last => find_last(marks, text),
@@ -137,13 +137,14 @@ impl Run {
         }
     }
 
-    /// Takes this much white space; the failure, at the byte that is one too many, where it goes on for longer than `most`.
+    /// Takes `at` bytes of white space. Returns the failure, at the first byte that is too many, where it is longer than `most`.
     pub(super) fn gap(&mut self, at: usize, most: usize) -> Option<Step> {
         let room = most.saturating_sub(self.waited);
         self.waited += at;
         (at > room).then_some(Step::Fail(room + 1, GAPS))
     }
 
+    /// The call at hand is complete.
     pub(super) fn whole(&mut self, calls: &mut Calls) {
         if self.has_begun {
             calls.done();

@@ -1,4 +1,4 @@
-//! Closers in a value: which of them end it.
+//! Closers in a value, of which some end it and others are its text.
 
 use super::state::{Follower, HELD, Params, ParamsState};
 use crate::calls::{Calls, Context, Step};
@@ -30,9 +30,10 @@ impl Params {
         Step::On(at)
     }
 
-    /// Behind closers of the call, in a value that holds them or lacks its own. They close the call where the text ends or another
-    /// call begins. Before other text a closer alone is the value's; several, such as those of call and section, may be the end of
-    /// the call too: the value is held, for at most [`HELD`] bytes, until its closer, another call or the end of the text decides.
+    /// After closers of the call, in a value that holds them or lacks its own closer. They close the call where the text ends or
+    /// another call begins. Before other text a single closer belongs to the value. Several, such as those of call and section, may
+    /// be the end of the call: the value is held back, for at most [`HELD`] bytes, until its closer, another call or the end of the
+    /// text decides.
     pub(super) fn ending(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut Calls) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
@@ -67,7 +68,7 @@ impl Params {
         Step::Back(self.behind)
     }
 
-    /// Whether the call ends where the text does; with `all`, all of it was read.
+    /// Whether the call ends with the text; `all`: all of the text was read.
     pub(super) fn ends_here(&self, all: bool) -> bool {
         match self.state {
             ParamsState::Ending => all || self.is_suspended(),
@@ -80,7 +81,7 @@ impl Params {
         self.behind <= HELD && self.value.as_ref().is_some_and(Value::is_suspended)
     }
 
-    /// A closer that may count.
+    /// At a closer that may count.
     pub(super) fn hold(&mut self, state: ParamsState, closer: &str) -> Step {
         self.held.clear();
         self.held.push_str(closer);
@@ -88,7 +89,7 @@ impl Params {
         Step::On(closer.len())
     }
 
-    /// What was held is text.
+    /// What was held back is text.
     fn release(&mut self, calls: &mut Calls) {
         let held = std::mem::take(&mut self.held);
         self.text(&held, calls);

@@ -1,4 +1,4 @@
-//! The parameters of one call, as far as they were read.
+//! What was read of the parameters of one call.
 
 use crate::calls::{Calls, Context, Step};
 use crate::dialect::params::{ParamForm, Style};
@@ -9,11 +9,13 @@ use crate::params::value::Value;
 use json::{JsonType, Typed};
 use std::borrow::Cow;
 
-/// The parameters of one call, from behind its head to before its end.
+/// The parameters of one call, from after its head to before its end.
 ///
-/// A closer counts only if what comes after it may follow there, so a value may hold closers. If it is missing, the next
-/// parameter ends the value where it begins a line, and so do the closers of the call where another call or the end of the text
-/// follows. How the text was cut never shows, and each byte is read once, but for the few that may be a marker.
+/// A closer counts only before text that may follow it, so that a value may hold closers, as files that explain the format do
+/// (<https://github.com/vllm-project/vllm/pull/34919>). Models leave out closers, too
+/// (<https://github.com/vllm-project/vllm/pull/37829>, <https://github.com/ollama/ollama/pull/17914>): then the next parameter ends the
+/// value where it begins a line, and so do the closers of the call where another call or the end of the text follows. Each byte is
+/// read once, but for the few that may be a marker.
 #[derive(Debug)]
 pub(crate) struct Params {
     pub(super) form: &'static ParamForm,
@@ -26,13 +28,13 @@ pub(crate) struct Params {
     pub(super) closer: Cow<'static, str>,
     /// The value's next byte begins a line.
     pub(super) is_line_start: bool,
-    /// The value may hold no elements.
+    /// The value cannot hold elements.
     pub(super) is_flat: bool,
-    /// Closers and the white space after them, while it is not known whether they count.
+    /// Closers and the white space after them, until it is clear whether they count.
     pub(super) held: String,
-    /// How many closers of the call and its section follow each other there.
+    /// How many closers of the call and its section are in `held`.
     pub(super) closers: usize,
-    /// How many bytes were read since the first of these closers, or of those at which the value was suspended.
+    /// How many bytes were read since the first of these closers, or since those at which the value was suspended.
     pub(super) behind: usize,
 }
 
@@ -52,7 +54,7 @@ pub(super) enum ParamsState {
     Done,
 }
 
-/// How much text is held behind several closers of the call that stand in an open value, in bytes.
+/// How much text is held back after several closers of the call in an open value, in bytes.
 pub(super) const HELD: usize = 4096;
 
 /// What may follow white space between two parameters.
@@ -81,7 +83,7 @@ impl Params {
         }
     }
 
-    /// What the text begins with, where a parameter may begin.
+    /// The parameter or the closer that the text begins with.
     pub(super) fn next(&self, text: &str) -> Match<Follower> {
         let closer = find(self.form.call_closers, text);
         if let Match::Full(_) = closer {
@@ -95,8 +97,8 @@ impl Params {
         }
     }
 
-    /// Whether this parameter may stand after a closer. Where each name makes a tag, a value may hold such tags too, so that it
-    /// must be a parameter of the tool or begin a line.
+    /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such tags, too: the parameter must be
+    /// one of the tool or begin a line.
     pub(super) fn may_follow(&self, head: &Head, context: &Context<'_>) -> bool {
         let Style::Element { prefix } = self.form.style else { return true };
         let parameters = self.parameters(context);
@@ -122,7 +124,7 @@ impl Params {
         calls.arguments(&event::quoted(&head.name));
         calls.arguments(":");
         let typed = self.parameters(context).property(&head.name);
-        // What may be a string keeps its bytes, tags and all.
+        // A value that may be a string keeps its bytes, with the tags.
         self.is_flat =
             typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
         self.value = Some(Value::new(self.form, head.hint, &typed, calls));
@@ -152,7 +154,7 @@ impl Params {
         }
     }
 
-    /// A marker that a value keeps until its meaning is sought.
+    /// A marker of a CDATA section, which a value that is held back keeps until its end.
     pub(super) fn raw(&mut self, mark: &str, calls: &mut Calls) {
         if let Some(value) = self.value.as_mut().filter(|value| !value.streams()) {
             value.data(mark, calls);
