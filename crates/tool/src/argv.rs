@@ -7,10 +7,8 @@
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
 //! - Strings are taken as their text, all other values as their JSON.
 
-use crate::argument::{Arguments, Refusal, plain};
-
-/// The longest item that Linux starts a command with, in bytes (`MAX_ARG_STRLEN` without the byte that ends it).
-pub const MAX_ITEM: usize = 131_071;
+use crate::argument::{Arguments, plain};
+use crate::refusal::{MAX_ITEM, Refusal};
 
 /// A command line with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]

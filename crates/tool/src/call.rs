@@ -1,12 +1,13 @@
 //! One call of a model, from either of the two places where it stands.
 
-use crate::argument::{Arguments, Refusal};
+use crate::argument::Arguments;
 use crate::canonical::Hash;
+use crate::refusal::Refusal;
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
 
 /// What names a call in a log or a run: its stream, as JSON, and its id.
-pub(crate) type Key = (Option<Box<str>>, Box<str>);
+pub(crate) type CallKey = (Option<Box<str>>, Box<str>);
 
 /// A call as it came. Nothing is known yet of the tool it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +78,7 @@ impl Call {
     }
 
     /// Its name among all calls.
-    pub(crate) fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> CallKey {
         (self.stream.clone(), self.id.clone())
     }
 

@@ -3,13 +3,13 @@
 use crate::call::Call;
 use crate::class::Class;
 use crate::judge::Ready;
-use crate::plan::Plan;
+use crate::log::Past;
 use crate::result::{Answer, Status};
-use crate::resume::Past;
-use crate::turn::{Item, State};
+use crate::schedule::Schedule;
+use crate::turn::{CallState, PlannedCall};
 use std::rc::Rc;
 
-impl Plan {
+impl Schedule {
     /// Takes a call in, and answers it if it is not to run. `past` is what the input itself says of it further on.
     pub(crate) fn add(&mut self, turn: u64, call: Call, past: Option<Past>) -> u64 {
         let call = Rc::new(call);
@@ -39,15 +39,26 @@ impl Plan {
             },
         };
         let (ready, state) = match verdict {
-            Ok(ready) => (Some(ready), State::Waits),
-            Err(answer) => (None, State::Done(answer)),
+            Ok(ready) => (Some(ready), CallState::Waits),
+            Err(answer) => (None, CallState::Done(answer)),
         };
         self.numbers += 1;
-        let answer = if let State::Done(answer) = &state { Some(Rc::clone(answer)) } else { None };
+        let answer = if let CallState::Done(answer) = &state { Some(Rc::clone(answer)) } else { None };
         self.seen.insert(call.key(), (Rc::clone(&call), answer));
-        self.items.insert(
+        self.calls.insert(
             self.numbers,
-            Item { turn, call, ready, state, ran: false, told, sent, dropped: false, cancelled: false, foreseen },
+            PlannedCall {
+                turn,
+                call,
+                ready,
+                state,
+                ran: false,
+                told,
+                sent,
+                dropped: false,
+                cancelled: false,
+                foreseen,
+            },
         );
         let key = self.numbers;
         self.turn(turn).order.push(key);

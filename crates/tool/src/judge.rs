@@ -1,8 +1,8 @@
 //! Whether a call may run, and as what command.
 
-use crate::argument::Refusal;
 use crate::call::Call;
 use crate::class::Class;
+use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
 use crate::tools::{Tool, Tools};
 use event::Glob;

@@ -1,32 +1,33 @@
 //! Calls that do not hold: taken back by a `retract`, left out of the message, or of a turn that failed.
 
 use crate::call::Call;
-use crate::plan::{Plan, Step};
 use crate::result::{Answer, Status};
-use crate::turn::{Item, State, Turn};
-use std::collections::HashMap;
+use crate::schedule::{Schedule, StreamName};
+use crate::step::PlanStep;
+use crate::turn::{CallState, PlannedCall, Turn};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-impl Plan {
+impl Schedule {
     /// A call that was begun or emitted does not hold. Before its message it is dropped. After it, the history lists the call and needs
     /// a result of it, so the call is cancelled and answered: this is how a user cancels one call.
-    pub(crate) fn retract(&mut self, stream: &Option<Box<str>>, id: Option<&str>, index: Option<i64>) {
+    pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
         let matches = |call: &Call| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
-        let find = |turn: &Turn, items: &HashMap<u64, Item>| {
-            turn.order.iter().copied().find(|key| items.get(key).is_some_and(|item| matches(&item.call)))
+        let find = |turn: &Turn, calls: &BTreeMap<u64, PlannedCall>| {
+            turn.order.iter().copied().find(|key| calls.get(key).is_some_and(|item| matches(&item.call)))
         };
         if let Some(&key) = self.open.get(stream)
-            && let Some(call) = find(&self.turns[&key], &self.items)
+            && let Some(call) = find(&self.turns[&key], &self.calls)
         {
-            let id = self.items[&call].call.id.clone();
+            let id = self.calls[&call].call.id.clone();
             self.turn(key).retracted.insert(id);
             self.drop_call(call);
             self.release(key);
             return;
         }
         let committed = self.turns.iter().filter(|(_, turn)| turn.committed && turn.stream == *stream);
-        let latest = committed.filter_map(|(key, turn)| Some((*key, find(turn, &self.items)?))).max();
+        let latest = committed.filter_map(|(key, turn)| Some((*key, find(turn, &self.calls)?))).max();
         if let Some((turn, call)) = latest {
             self.cancel(call);
             self.release(turn);
@@ -35,45 +36,45 @@ impl Plan {
 
     /// Ends a call that its message lists, wherever it is; one that is answered stays so.
     pub(crate) fn cancel(&mut self, key: u64) {
-        let Some(item) = self.items.get_mut(&key) else { return };
+        let Some(item) = self.calls.get_mut(&key) else { return };
         match item.state {
-            State::Runs if !item.cancelled => {
+            CallState::Runs if !item.cancelled => {
                 item.cancelled = true;
-                self.steps.push(Step::Stop { key });
+                self.steps.push(PlanStep::Stop { key });
             }
-            State::Waits | State::Queued => {
+            CallState::Waits | CallState::Queued => {
                 self.queue.retain(|queued| *queued != key);
                 self.answer(key, Rc::new(cancelled(false, None)));
             }
-            State::Runs | State::Done(_) => {}
+            CallState::Runs | CallState::Done(_) => {}
         }
     }
 
     /// A turn ends without its message: none of its calls holds.
-    pub(crate) fn cut(&mut self, stream: &Option<Box<str>>) {
+    pub(crate) fn cut(&mut self, stream: &StreamName) {
         if let Some(turn) = self.open.remove(stream).and_then(|key| self.turns.remove(&key)) {
             turn.order.into_iter().for_each(|key| self.drop_call(key));
         }
     }
 
     pub(crate) fn drop_call(&mut self, key: u64) {
-        let Some(item) = self.items.get_mut(&key) else { return };
+        let Some(item) = self.calls.get_mut(&key) else { return };
         let turn = item.turn;
         match &item.state {
-            State::Runs => {
+            CallState::Runs => {
                 item.dropped = true;
-                self.steps.push(Step::Stop { key });
+                self.steps.push(PlanStep::Stop { key });
             }
-            State::Done(answer) if item.ran && !item.told => {
+            CallState::Done(answer) if item.ran && !item.told => {
                 let answer = taken_back(Answer::clone(answer));
-                self.steps.push(Step::Result { call: Rc::clone(&item.call), answer: Rc::new(answer) });
-                self.items.remove(&key);
+                self.steps.push(PlanStep::Result { call: Rc::clone(&item.call), answer: Rc::new(answer) });
+                self.calls.remove(&key);
             }
             _ => {
                 if !item.ran {
                     self.seen.remove(&item.call.key());
                 }
-                self.items.remove(&key);
+                self.calls.remove(&key);
                 self.queue.retain(|k| *k != key);
             }
         }

@@ -1,5 +1,7 @@
 //! What the plan has seen in all: from this a command makes its status.
 
+use crate::turn::Turn;
+
 /// What the plan has seen in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
@@ -20,6 +22,12 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Counts a turn that ended without its message.
+    pub(crate) fn unconfirmed(&mut self, turn: &Turn) {
+        self.unconfirmed += turn.order.len() as u64;
+        self.unmerged += u64::from(turn.deltas && turn.order.is_empty());
+    }
+
     /// Whether the turn failed, although no `error` event says so.
     pub fn is_failure(&self) -> bool {
         let answered = self.messages == 0 || self.is_final;

@@ -2,19 +2,19 @@
 
 use crate::call::Call;
 use crate::judge::Ready;
-use crate::plan::{Order, Step};
 use crate::result::{Answer, Status};
-use std::collections::{HashMap, HashSet};
+use crate::step::{Order, PlanStep};
+use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
 /// Where a call stands.
 #[derive(Debug)]
-pub(crate) enum State {
+pub(crate) enum CallState {
     /// It may run, and waits for the commit point.
     Waits,
     /// It waits for a free place.
     Queued,
-    /// It was given out as [`Step::Start`].
+    /// It was given out as [`PlanStep::Start`].
     Runs,
     /// It is answered.
     Done(Rc<Answer>),
@@ -22,12 +22,12 @@ pub(crate) enum State {
 
 /// A call of a turn.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct PlannedCall {
     pub(crate) turn: u64,
     pub(crate) call: Rc<Call>,
     /// What would run; `None` for a call that was answered without.
     pub(crate) ready: Option<Rc<Ready>>,
-    pub(crate) state: State,
+    pub(crate) state: CallState,
     /// It was started in this run.
     pub(crate) ran: bool,
     /// Its result is written, here or in an earlier run whose log this is.
@@ -70,17 +70,22 @@ impl Turn {
     /// Before the message only results of calls that ran early are written. Between the message and `stream_end` nothing is, so that
     /// the place of a line does not depend on how fast a tool was. Then come the results, and each tool message as soon as those of all
     /// calls before it are there.
-    pub(crate) fn release(&mut self, items: &mut HashMap<u64, Item>, order: Order, steps: &mut Vec<Step>) -> bool {
-        self.send(items, steps);
+    pub(crate) fn release(
+        &mut self,
+        calls: &mut BTreeMap<u64, PlannedCall>,
+        order: Order,
+        steps: &mut Vec<PlanStep>,
+    ) -> bool {
+        self.send(calls, steps);
         let mut all = true; // every call before this one is told
         for n in self.told..self.order.len() {
-            let Some(item) = items.get_mut(&self.order[n]) else { continue };
+            let Some(item) = calls.get_mut(&self.order[n]) else { continue };
             let ripe = if self.committed { self.ended } else { item.ran };
             match &item.state {
-                State::Done(answer) if ripe => {
+                CallState::Done(answer) if ripe => {
                     if !item.told {
                         item.told = true;
-                        steps.push(Step::Result { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+                        steps.push(PlanStep::Result { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
                     }
                 }
                 _ if order == Order::Call => break,
@@ -89,23 +94,23 @@ impl Turn {
             if all {
                 self.told = n + 1;
             }
-            self.send(items, steps);
+            self.send(calls, steps);
         }
         self.committed && self.ended && self.sent == self.order.len()
     }
 
     /// Writes the tool messages whose turn it is, in call order.
-    fn send(&mut self, items: &mut HashMap<u64, Item>, steps: &mut Vec<Step>) {
+    fn send(&mut self, calls: &mut BTreeMap<u64, PlannedCall>, steps: &mut Vec<PlanStep>) {
         if !self.committed || !self.ended {
             return;
         }
-        while let Some(item) = self.order.get(self.sent).and_then(|key| items.get_mut(key)) {
+        while let Some(item) = self.order.get(self.sent).and_then(|key| calls.get_mut(key)) {
             match &item.state {
                 // A call that waits for a person has no message yet, and those after it wait, to stay in call order.
-                State::Done(answer) if item.told && answer.status != Status::Pending => {
+                CallState::Done(answer) if item.told && answer.status != Status::Pending => {
                     if !item.sent {
                         item.sent = true;
-                        steps.push(Step::Message { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
+                        steps.push(PlanStep::Message { call: Rc::clone(&item.call), answer: Rc::clone(answer) });
                     }
                 }
                 _ => break,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use event::Scanner;
-use toolpipe_tool::{Answer, Judge, Log, Order, Plan, Rules, Settings, Status, Step, Tools};
+use toolpipe_tool::{Answer, Judge, Log, Order, Plan, PlanStep, Rules, Settings, Status, Tools};
 
 const FILE: &str = r#"[
     {"name":"look","parameters":{"type":"object","properties":{"x":{"type":"integer"}}},"exec":{"command":["look"],"class":"read"}},
@@ -50,13 +50,13 @@ impl Run {
     fn take(&mut self) {
         for step in self.plan.steps() {
             self.said.push(match step {
-                Step::Start { key, call, .. } => {
+                PlanStep::Start { key, call, .. } => {
                     self.keys.push((call.id.to_string(), key));
                     format!("+{}", call.id)
                 }
-                Step::Stop { key } => format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0),
-                Step::Result { call, answer } => format!("={}:{}", call.id, answer.status.name()),
-                Step::Message { call, .. } => format!(">{}", call.id),
+                PlanStep::Stop { key } => format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0),
+                PlanStep::Result { call, answer } => format!("={}:{}", call.id, answer.status.name()),
+                PlanStep::Message { call, .. } => format!(">{}", call.id),
             });
         }
     }
@@ -338,4 +338,31 @@ fn a_final_result_ends_the_turn() {
     let (_, key) = r.keys.remove(0);
     r.plan.done(key, Answer { return_directly: true, ..Answer::new(Status::Success, "x") });
     assert!(r.plan.tally().is_final);
+}
+
+#[test]
+fn what_concerns_several_calls_or_streams_happens_in_their_order() {
+    let ids: Vec<String> = (0..16).map(|n| format!("c{n:02}")).collect();
+    let all = |mark: &str| ids.iter().map(|id| format!("{mark}{id}")).collect::<Vec<_>>().join(" ");
+    let many = || Run::new(Settings { jobs: 99, ..Settings::default() }, &[]);
+    // The message lists none of the calls that run.
+    let mut r = many();
+    r.feed(&[START]);
+    ids.iter().enumerate().for_each(|(n, id)| _ = r.feed(&[&call(n, id, "look")]));
+    assert_eq!(r.said(), all("+"));
+    assert_eq!(r.feed(&[&message(&[])]).said(), all("!"));
+    // Each call is in a stream of its own, and the input ends.
+    let mut r = many();
+    for (n, id) in ids.iter().enumerate() {
+        let start = START.replace('}', &format!(r#","stream":{n}}}"#));
+        let call = call(0, id, "look").replacen('{', &format!(r#"{{"stream":{n},"#), 1);
+        r.feed(&[&start, &call]);
+    }
+    assert_eq!(r.said(), all("+"));
+    r.plan.abort();
+    r.take();
+    assert_eq!(r.said(), all("!"));
+    r.plan.finish();
+    r.take();
+    assert_eq!(r.said(), all("!"));
 }

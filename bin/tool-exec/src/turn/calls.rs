@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use stdio::{Copy, Stage};
 use tokio::sync::mpsc;
-use tool::{Answer, Call, Hash, Plan, Ready, Step, one_line};
+use tool::{Answer, Call, Hash, Plan, PlanStep, Ready, one_line};
 
 /// The calls of a run.
 pub struct Calls {
@@ -102,13 +102,13 @@ impl Calls {
             }
             for step in steps {
                 match step {
-                    Step::Start { key, call, ready } => self.begin(key, call, ready, copy, t),
-                    Step::Stop { key } => {
+                    PlanStep::Start { key, call, ready } => self.begin(key, call, ready, copy, t),
+                    PlanStep::Stop { key } => {
                         if let Some(active) = self.active.get(&key) {
                             active.handle.stop(self.at_once.get());
                         }
                     }
-                    Step::Result { call, answer } => {
+                    PlanStep::Result { call, answer } => {
                         self.answered += u64::from(!answer.resumed);
                         self.cache_hits += u64::from(answer.cached);
                         let is_written = answer.duration.is_some() && self.journals_to_stdout();
@@ -116,7 +116,7 @@ impl Calls {
                             self.write_result(&call, &answer, copy);
                         }
                     }
-                    Step::Message { call, answer } => {
+                    PlanStep::Message { call, answer } => {
                         let message = tool::message(&call.id, &call.name, &answer);
                         copy.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
                     }

@@ -4,7 +4,7 @@ use super::failure;
 use event::payload::Warning;
 use event::{Event, Object};
 use stdio::{Copy, Emit, Filter, Stage, Status};
-use tool::{Answer, Call, Plan, Step};
+use tool::{Answer, Call, Plan, PlanStep};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl DryRun {
             }
             for step in steps {
                 match step {
-                    Step::Start { key, call, ready } => {
+                    PlanStep::Start { key, call, ready } => {
                         self.found |= self.show == Show::All;
                         self.write(&call, copy, |o| {
                             o.str("status", "would_run").str("class", ready.class.name());
@@ -65,13 +65,13 @@ impl DryRun {
                         // The exit code marks it, so that its result is not written as that of a call which does not run.
                         self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
                     }
-                    Step::Result { call, answer }
+                    PlanStep::Result { call, answer }
                         if answer.status == tool::Status::Pending && self.show == Show::Pending =>
                     {
                         self.found = true;
                         copy.line(&call.id);
                     }
-                    Step::Result { call, answer } if answer.exit_code.is_none() => {
+                    PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
                         self.write(&call, copy, |o| {
                             o.str("status", answer.status.name()).str("output", &answer.output);
                         });

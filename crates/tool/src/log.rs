@@ -3,9 +3,9 @@
 //! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a history. Every time
 //! a call of one id begins again after it was answered, that is a further call of that id.
 
-use crate::argument::Refusal;
-use crate::call::{Call, Key};
+use crate::call::{Call, CallKey};
 use crate::canonical::Hash;
+use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
 use event::payload::{Message, ToolResult, ToolUse};
 use event::{Event, Kind, Raw, Scanner};
@@ -45,11 +45,11 @@ impl Past {
 /// What a log knows.
 #[derive(Debug, Default)]
 pub struct Log {
-    calls: HashMap<Key, Vec<Past>>,
+    calls: HashMap<CallKey, Vec<Past>>,
     /// The calls of the last assistant's message, while nothing but tool messages follows it.
     open: Vec<Call>,
     /// The calls that an earlier stage refused, until a message lists them: there they have arguments like any other.
-    refused: HashMap<Key, Refusal>,
+    refused: HashMap<CallKey, Refusal>,
     /// The choice whose calls are run.
     choice: u32,
     scanner: Scanner,
@@ -176,7 +176,7 @@ impl Log {
         if self.open.iter().any(lacking) { &self.open } else { &[] }
     }
 
-    fn entry(&mut self, key: Key) -> &mut Vec<Past> {
+    fn entry(&mut self, key: CallKey) -> &mut Vec<Past> {
         self.calls.entry(key).or_default()
     }
 }
