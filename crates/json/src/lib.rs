@@ -3,22 +3,17 @@
 //! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text that was cut; a repair
 //! lists every edit. Nothing opens a file or a connection.
 
-mod absent;
 mod balance;
 mod check;
-mod cost;
 mod edits;
 mod lex;
 mod literal;
-mod misfit;
 mod name;
 mod partial;
 mod python;
-mod references;
 mod repair;
 mod scanner;
 mod schema;
-mod size;
 mod tools;
 mod typed;
 
@@ -26,12 +21,11 @@ pub use balance::Balance;
 pub use check::{Checked, JsonError, Shape, check, check_balanced};
 pub use edits::{Repair, apply};
 pub use literal::{Literal, Notation, Progress};
-pub use misfit::{Misfit, Violation};
 pub use name::is_name;
 pub use partial::best_reading;
 pub use repair::{Repaired, repair};
 pub use scanner::Scanner;
-pub use schema::{Schema, SchemaError};
+pub use schema::{Misfit, Schema, SchemaError, Violation};
 pub use tools::ToolList as Tools;
 pub use tools::{NO_PARAMETERS, ProviderTool, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError, Unfit};
 pub use typed::{Converted, JsonType, Typed};

@@ -46,16 +46,16 @@ impl std::fmt::Display for Misfit {
 impl std::error::Error for Misfit {}
 
 impl Misfit {
-    pub(crate) fn at_root(message: &str) -> Misfit {
+    pub(super) fn at_root(message: &str) -> Misfit {
         Misfit { violations: vec![Violation { path: String::new(), message: cut(message, MESSAGE) }], more: 0 }
     }
 
-    pub(crate) fn json(error: &JsonError) -> Misfit {
+    pub(super) fn json(error: &JsonError) -> Misfit {
         Misfit::at_root(&error.to_string())
     }
 
     /// Why `value` is not valid; `known` are the parameters' names.
-    pub(crate) fn explain(validator: &Validator, value: &Value, known: Vec<&str>) -> Misfit {
+    pub(super) fn explain(validator: &Validator, value: &Value, known: Vec<&str>) -> Misfit {
         let mut misfit = Misfit { violations: Vec::new(), more: 0 };
         for error in validator.iter_errors(value) {
             for violation in violations(&error, &known) {
@@ -118,8 +118,13 @@ fn message(error: &ValidationError<'_>) -> String {
     }
 }
 
+/// A text at a length that fits a message.
+pub(super) fn short(text: &str) -> String {
+    cut(text, 300)
+}
+
 /// The first `max` characters of a text, with `…` when there are more.
-pub(crate) fn cut(text: &str, max: usize) -> String {
+pub(super) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text.to_owned(),

@@ -1,7 +1,7 @@
 //! How large a schema is, counted before it is compiled; puts the spellings of other standards right on the way.
 
-use crate::SchemaError;
-use crate::schema::short;
+use super::error::SchemaError;
+use super::misfit::short;
 use serde_json::Value;
 
 /// How deep brackets may nest in a schema.
@@ -13,7 +13,7 @@ const MAX_PATTERNS: usize = 64 * 1024;
 
 /// The size of a schema.
 #[derive(Default)]
-pub(crate) struct Size {
+pub(super) struct Size {
     parts: usize,
     patterns: usize,
 }
@@ -34,7 +34,7 @@ impl Size {
     ///
     /// # Errors
     /// It refers to somewhere else, or is too large.
-    pub(crate) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
+    pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
         match schema {
             Value::Array(all) => {
                 self.part(depth)?;

@@ -12,7 +12,7 @@ use serde_json::Value;
 const LOOKED_UP: u32 = 100_000;
 
 /// Takes out of a value the members that count as missing, at any depth. Gives whether there were any.
-pub(crate) fn leave_out_nulls(value: &mut Value, typed: &Typed<'_>) -> bool {
+pub(super) fn leave_out_nulls(value: &mut Value, typed: &Typed<'_>) -> bool {
     Nulls { left: LOOKED_UP, found: false }.leave_out(value, typed)
 }
 

@@ -4,7 +4,7 @@
 //! steps at one value. The validator remembers what came of a list or an object under a schema that refers to itself, and of
 //! nothing else. So everything else is counted, with its references followed; a schema that costs too much is not compiled.
 
-use crate::references::References;
+use super::references::References;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -26,7 +26,7 @@ const AFFORDABLE: u64 = 2_000_000;
 ///
 /// # Errors
 /// Why the schema is too complex.
-pub(crate) fn steps(root: &Value) -> Result<u64, &'static str> {
+pub(super) fn steps(root: &Value) -> Result<u64, &'static str> {
     let references = References::new(root);
     if references.roots() > MAX_ROOTS {
         return Err("more than 100 of its parts have an $id");
@@ -44,7 +44,7 @@ const MANY: &str = "its references and alternatives multiply to more than 1,000,
 const ROW: &str = "more than 48 schemas in a row apply to one value";
 
 /// Whether arguments of this length, or else this many values, can be validated in `steps` each.
-pub(crate) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
+pub(super) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
     let bears = |parts: u64| steps.saturating_mul(parts) <= MAX_TOTAL;
     bears(length as u64) || bears(measure(value).1)
 }
@@ -194,7 +194,7 @@ fn own(members: &Map<String, Value>) -> u64 {
 }
 
 /// Whether the errors of `value` under `root` can be collected without an explosion.
-pub(crate) fn affordable(root: &Value, value: &Value) -> bool {
+pub(super) fn affordable(root: &Value, value: &Value) -> bool {
     let (depth, parts) = measure(value);
     let mut count = Count { references: References::new(root), seen: HashMap::new() };
     count.paths(root, depth, 0).saturating_mul(parts) <= AFFORDABLE

@@ -5,14 +5,14 @@ use std::collections::HashMap;
 
 /// The parts of a schema that a reference can name: the roots that pointers start at, and the anchors.
 #[derive(Debug)]
-pub(crate) struct References<'s> {
+pub(super) struct References<'s> {
     /// The schema, and each part of it with an `$id`, where the pointers below it start.
     roots: Vec<&'s Value>,
     anchors: HashMap<&'s str, Vec<&'s Value>>,
 }
 
 impl<'s> References<'s> {
-    pub(crate) fn new(root: &'s Value) -> References<'s> {
+    pub(super) fn new(root: &'s Value) -> References<'s> {
         let mut found = References { roots: vec![root], anchors: HashMap::new() };
         let mut rest = vec![root];
         while let Some(value) = rest.pop() {
@@ -29,7 +29,7 @@ impl<'s> References<'s> {
     }
 
     /// How many roots pointers may start at.
-    pub(crate) fn roots(&self) -> usize {
+    pub(super) fn roots(&self) -> usize {
         self.roots.len()
     }
 
@@ -48,7 +48,7 @@ impl<'s> References<'s> {
 
     /// Every part that a reference inside the schema (`#…`) may stand for. The drafts of JSON Schema differ in which root a
     /// pointer starts at, and so all are tried: who counts costs must not count the wrong part.
-    pub(crate) fn targets(&self, reference: &str) -> Vec<&'s Value> {
+    pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
         let Some(fragment) = reference.strip_prefix('#') else { return Vec::new() };
         let fragment = decoded(fragment);
         if fragment.is_empty() || fragment.starts_with('/') {

@@ -1,0 +1,130 @@
+use super::*;
+use serde_json::json;
+
+fn schema(v: Value) -> Schema {
+    Schema::new(&v.to_string()).unwrap()
+}
+
+fn says(s: &Schema, arguments: &str) -> String {
+    s.check(arguments).map_or_else(|e| e.to_string(), |()| String::new())
+}
+
+#[test]
+fn messages_say_what_to_do() {
+    let s = schema(
+        json!({"type":"object","properties":{"city":{"type":"string","minLength":1},"days":{"type":"integer","maximum":14},
+        "unit":{"enum":["C","F"]},"at":{"anyOf":[{"type":"string"},{"type":"null"}]}},"required":["city"],"additionalProperties":false}),
+    );
+    for (arguments, want) in [
+        (r#"{"city":"Paris","days":3}"#, ""),
+        ("{}", "/city: is required"),
+        (r#"{"city":7}"#, "/city: must be string, not 7"),
+        (r#"{"city":"P","days":"three"}"#, "/days: must be integer, not \"three\""),
+        (
+            r#"{"city":"P","days":12345678901234567890123}"#,
+            "/days: value is greater than the maximum of 14, given 12345678901234567890123",
+        ),
+        (r#"{"city":"P","unit":"K"}"#, "/unit: must be one of [\"C\",\"F\"], not \"K\""),
+        (
+            r#"{"city":"P","at":1}"#,
+            "/at: fits none of the allowed forms (must be string, not 1; or must be null, not 1)",
+        ),
+        (
+            r#"{"city; echo X; :":"x","city":"P"}"#,
+            "/city; echo X; :: is not a parameter, known are city, days, unit, at",
+        ),
+        (r#"{"city":"P","city":"Q"}"#, "the key \"city\" stands twice in one object, again at byte 12"),
+        ("[]", "must be object, not []"),
+        (r#"{"city":"P","days":null,"unit":null,"at":null}"#, ""),
+        (r#"{"city":null,"unit":null}"#, "/city: is required"),
+        (r#"{"city":"P","other":null}"#, "/other: is not a parameter, known are city, days, unit, at"),
+        (r#"{"city":""}"#, "/city: value is shorter than 1 character, given \"\""),
+        ("{", "not valid JSON: no key in quotes at byte 1"),
+    ] {
+        assert_eq!(says(&s, arguments), want, "{arguments}");
+    }
+    let long = says(&s, &format!("{{\"city\":[\"{}\"]}}", "é".repeat(100_000)));
+    assert!(long.len() < 300 && long.ends_with("…"), "{long}");
+}
+
+#[test]
+fn integers_keep_their_digits() {
+    let s = schema(json!({"properties":{"n":{"type":"integer"}}}));
+    for ok in ["9007199254740993", "12345678901234567890123", "-0", "1.0"] {
+        assert_eq!(says(&s, &format!("{{\"n\":{ok}}}")), "", "{ok}");
+    }
+    assert_ne!(says(&s, "{\"n\":1.5}"), "");
+    assert_eq!(says(&s, "{\"n\":1e400}"), "a number out of range at byte 5");
+    let s = schema(json!({"properties":{"n":{"const": 9007199254740993_i64}}}));
+    assert_eq!(says(&s, "{\"n\":9007199254740993}"), "");
+    assert_ne!(says(&s, "{\"n\":9007199254740992}"), "");
+}
+
+#[test]
+fn hostile_schemas_are_bounded() {
+    let refused = |v: Value| Schema::new(&v.to_string()).unwrap_err().to_string();
+    assert!(refused(json!({"$ref":"http://evil/x"})).contains("http://evil/x"));
+    assert!(refused(json!({"properties":{"a":{"$ref":"file:///etc/passwd"}}})).contains("only references inside"));
+    assert!(refused(json!({"anyOf": vec![json!({"type":"string"}); 1 << 16]})).contains("10,000"));
+    assert_eq!(
+        refused(json!({"properties":{"a":{"pattern":"a{1000}{1000}"}}})),
+        "the schema is not valid: /properties/a/pattern: \"a{1000}{1000}\" is no pattern that can be matched in linear \
+         time (no look-around, no back-reference, not too large)"
+    );
+    assert!(refused(json!({"pattern":"^(?=a)b"})).contains("not valid"));
+    assert!(refused(json!({"type":"objekt"})).contains("not valid"));
+    assert!(Schema::new(&"{\"not\":".repeat(10_000)).is_err());
+    assert!(Schema::new(&("{\"not\":".repeat(100) + "{}" + &"}".repeat(100))).unwrap_err().to_string().contains("64"));
+    let s = schema(json!({"properties":{"a":{"pattern":"^(a+)+$"}}}));
+    assert_ne!(says(&s, &format!("{{\"a\":\"{}!\"}}", "a".repeat(50))), "");
+    // A property of that name is no reference.
+    assert_eq!(says(&schema(json!({"properties":{"$ref":{"type":"string"}}})), r#"{"$ref":"http://x"}"#), "");
+}
+
+#[test]
+fn what_refers_to_itself_ends() {
+    let n = json!({"anyOf":[{"items":{"$ref":"#/$defs/n"},"minItems":1},{"items":{"$ref":"#/$defs/n"},"minItems":1}]});
+    let s = schema(json!({"$defs":{"n":n},"properties":{"a":{"$ref":"#/$defs/n"}}}));
+    let deep = "{\"a\":".to_owned() + &"[".repeat(100) + &"]".repeat(100) + "}";
+    assert!(says(&s, &deep).contains("too involved"));
+    // Many schemas at each level of a deep value fit onto a stack of 2 MiB.
+    let next = |i| (format!("d{i}"), json!({"allOf":[{"$ref":format!("#/$defs/d{}", i + 1)}]}));
+    let mut defs: serde_json::Map<_, _> = (0..22).map(next).collect();
+    defs.insert("d22".into(), json!({"type":"array","items":{"$ref":"#/$defs/d0"}}));
+    let s = schema(json!({"$defs":defs,"properties":{"a":{"$ref":"#/$defs/d0"}}}));
+    let deep = |leaf: &str| format!("{{\"a\":{}{leaf}{}}}", "[".repeat(120), "]".repeat(120));
+    assert_eq!(says(&s, &deep("")), "");
+    assert!(says(&s, &deep("7")).contains("too involved"));
+}
+
+#[test]
+fn other_spellings() {
+    let s = schema(json!({"type":"OBJECT","properties":{"a":{"type":"STRING","nullable":true,"enum":["x"]}}}));
+    assert_eq!(says(&s, r#"{"a":"x"}"#) + &says(&s, r#"{"a":null}"#), "");
+}
+
+#[test]
+fn undeclared_keys() {
+    let find = |s: Value, a: &str| schema(s).undeclared(Raw::parse(a).unwrap());
+    let p = json!({"properties":{"a":{}}});
+    assert_eq!(find(p.clone(), r#"{"a":1,"city; echo X; :":2}"#).as_deref(), Some("city; echo X; :"));
+    assert_eq!(find(p, r#"{"a":1}"#), None);
+    assert_eq!(find(json!({"properties":{"a":{}},"additionalProperties":true}), r#"{"b":1}"#), None);
+    assert_eq!(find(json!({"type":"object"}), r#"{"b":1}"#), None);
+}
+
+#[test]
+fn what_was_encoded_twice_is_unwrapped_where_the_schema_says_so() {
+    let s = schema(json!({"$defs":{"tags":{"type":"array","items":{"type":"object"}}},
+        "properties":{"tags":{"$ref":"#/$defs/tags"},"text":{"type":"string"},"any":{},"o":{"type":["object","null"]}},"required":["tags"]}));
+    let r = s.coerce(r#"{"text":"[1]","tags":"[\"{}\"]","any":"{}","o":"{\"x\":\"[1]\"}"}"#);
+    assert_eq!(r, None, "what fits only halfway is left alone");
+    let r = s.coerce(r#"{"text":"[1]","tags":"[{}]","any":"{}","o":"{\"x\":\"[1]\"}"}"#).unwrap();
+    assert_eq!(r.text, r#"{"text":"[1]","tags":[{}],"any":"{}","o":{"x":"[1]"}}"#);
+    assert_eq!(
+        r.repairs.iter().map(|r| (r.offset, r.kind)).collect::<Vec<_>>(),
+        [(21, "double_encoded"), (43, "double_encoded")]
+    );
+    assert_eq!(s.coerce(r#"{"tags":["{}"]}"#).unwrap().text, r#"{"tags":[{}]}"#);
+    assert_eq!(s.coerce(r#"{"tags":[]}"#), None);
+}
