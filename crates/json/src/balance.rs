@@ -19,6 +19,23 @@ impl Balance {
         matches!(byte, b'{' | b'[' | b'"')
     }
 
+    /// The state inside so many brackets, and inside a string, at an escape in it.
+    pub(crate) fn within(depth: u32, text: bool, escape: bool) -> Balance {
+        Balance { depth, text, escape }
+    }
+
+    /// Whether a bracket or a quote is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.depth > 0 || self.text
+    }
+
+    /// Takes the next bytes, whatever ends among them.
+    pub(crate) fn count(&mut self, mut bytes: &[u8]) {
+        while let Some(end) = self.push(bytes) {
+            bytes = &bytes[end..];
+        }
+    }
+
     /// Takes the next bytes, the value's first byte among them. Gives the index after its last byte, once that has come.
     pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;

@@ -1,5 +1,6 @@
 //! Is this JSON complete? Asked after every fragment, answered in one pass over each byte.
 
+use crate::Balance;
 use event::MAX_DEPTH;
 
 /// What may come next, in the grammar of RFC 8259.
@@ -49,7 +50,7 @@ pub struct Scanner {
     /// The value has members or items.
     filled: bool,
     /// After the grammar was broken, brackets and quotes are still counted.
-    broken: Option<Brackets>,
+    broken: Option<Balance>,
 }
 
 /// What became of one byte.
@@ -59,13 +60,6 @@ enum Step {
     Again,
     /// It breaks the grammar; nothing was changed.
     Broken,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Brackets {
-    depth: u32,
-    text: bool,
-    escape: bool,
 }
 
 impl Default for Scanner {
@@ -158,7 +152,7 @@ impl Scanner {
     pub fn is_closed(&self) -> bool {
         match self.broken {
             None => self.is_whole() || self.is_blank(),
-            Some(b) => b.depth == 0 && !b.text,
+            Some(balance) => !balance.is_open(),
         }
     }
 
@@ -265,31 +259,16 @@ impl Scanner {
 
     /// The rest of a piece after the grammar was broken: all of it is taken.
     fn count(&mut self, b: &[u8], from: usize) -> usize {
-        if let Some(brackets) = &mut self.broken {
-            brackets.push(&b[from..]);
+        if let Some(balance) = &mut self.broken {
+            balance.count(&b[from..]);
         }
         b.len()
     }
 
     fn broken_at(&mut self, text: bool) {
-        self.broken = Some(Brackets { depth: self.depth, text, escape: self.state == State::Escape });
+        self.broken = Some(Balance::within(self.depth, text, self.state == State::Escape));
         if self.first == 0 {
             self.first = b'?';
-        }
-    }
-}
-
-impl Brackets {
-    fn push(&mut self, bytes: &[u8]) {
-        for c in bytes {
-            match c {
-                _ if self.escape => self.escape = false,
-                b'\\' if self.text => self.escape = true,
-                b'"' => self.text = !self.text,
-                b'{' | b'[' if !self.text => self.depth = self.depth.saturating_add(1),
-                b'}' | b']' if !self.text => self.depth = self.depth.saturating_sub(1),
-                _ => {}
-            }
         }
     }
 }
