@@ -34,7 +34,7 @@ pub use line::Scanner;
 pub use machine::{Collect, Machine, Sink, View};
 pub use payload::Payload;
 pub use raw::Raw;
-pub use scan::{MAX_DEPTH, ScanError, plain};
+pub use scan::{MAX_DEPTH, ScanError, plain, space};
 pub use surrogates::Surrogates;
 pub use text::{Json, Text, WriteJson};
 pub use write::{Array, Object, cut, minify, push_string, quoted};

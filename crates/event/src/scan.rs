@@ -43,8 +43,9 @@ const STOP: [bool; 256] = {
     t
 };
 
+/// Skips the white space of JSON from `at`: gives the index of the first other byte, or the length of `b`.
 #[inline]
-pub(crate) fn space(b: &[u8], mut at: usize) -> usize {
+pub fn space(b: &[u8], mut at: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\r' | b'\n') = b.get(at) {
         at += 1;
     }

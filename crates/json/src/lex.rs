@@ -23,7 +23,7 @@ pub(crate) fn pieces(text: &str) -> Vec<(Piece, &str)> {
     let mut i = 0;
     while i < b.len() {
         let (piece, end) = match b[i] {
-            b' ' | b'\t' | b'\r' | b'\n' => (Piece::Space, run(b, i, |c| b" \t\r\n".contains(&c))),
+            b' ' | b'\t' | b'\r' | b'\n' => (Piece::Space, event::space(b, i)),
             b'{' | b'}' | b'[' | b']' | b',' | b':' => (Piece::Mark, i + 1),
             b'"' => quoted(b, i),
             b'\'' if value_may_begin => quoted(b, i),

@@ -101,7 +101,7 @@ impl Literal {
             LiteralState::BareKey => return self.bare_key(text, at, out),
             _ => {}
         }
-        let at = at + space(&text[at..]);
+        let at = text.len() - text[at..].trim_ascii_start().len();
         let Some(&byte) = text.as_bytes().get(at) else { return Ok(Advance::On(at)) };
         match self.state {
             LiteralState::Value => self.value_at(text, at, out),
@@ -170,9 +170,4 @@ impl Literal {
         self.role = Role::Key;
         self.python(text, at, out)
     }
-}
-
-/// How many bytes of white space `text` begins with.
-fn space(text: &str) -> usize {
-    text.bytes().take_while(|b| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | b'\x0c')).count()
 }

@@ -1,6 +1,6 @@
 //! The arguments so far, as JSON that user interfaces can show.
 
-use event::MAX_DEPTH;
+use event::{MAX_DEPTH, space};
 
 /// The best reading of the arguments so far: `text` up to the last byte that is certain, with what is open closed.
 ///
@@ -78,10 +78,6 @@ pub fn best_reading(text: &str) -> String {
     out.push_str(tail);
     out.extend(due[..sure_depth].iter().rev().map(|c| char::from(*c)));
     out
-}
-
-fn space(b: &[u8], at: usize) -> usize {
-    b[at..].iter().position(|c| !b" \t\r\n".contains(c)).map_or(b.len(), |n| at + n)
 }
 
 /// A key and its colon: where the value begins.

@@ -66,7 +66,7 @@ pub(crate) fn space(text: &str) -> usize {
 
 /// The length of the longest beginning of `text` that has at most `most` bytes (at least 4) and ends between two characters.
 pub(crate) fn floor(text: &str, most: usize) -> usize {
-    (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+    event::cut(text, most).len()
 }
 
 /// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends between two characters.

@@ -4,6 +4,7 @@ use crate::dialect::prompt::Prompt;
 use crate::dialect::{Dialect, Form, Part};
 use crate::form::is_fence;
 use crate::look::{Look, Target};
+use event::cut;
 
 /// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
 const OTHERS: [(&str, &str); 14] = [
@@ -65,7 +66,7 @@ impl Mark {
             After::Anything => true,
             After::Tag => after.starts_with(|c: char| c.is_whitespace() || c == '>'),
             After::Attribute(name) => {
-                let tag = beginning(after, ATTRIBUTE);
+                let tag = cut(after, ATTRIBUTE);
                 let tag = &tag[..tag.find('>').unwrap_or(tag.len())];
                 tag.starts_with(char::is_whitespace)
                     && tag.match_indices(name).any(|(at, _)| is_attribute(tag, at, name))
@@ -219,15 +220,9 @@ pub(super) fn control_token(rest: &str) -> Option<&str> {
         Some(inside) => ("|>", inside),
         None => ("｜>", rest.strip_prefix("<｜")?),
     };
-    let inside = beginning(inside, TOKEN);
+    let inside = cut(inside, TOKEN);
     let end = inside.find(bar)?;
     let name = &inside[..end];
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | '\u{2581}');
     (!name.is_empty() && name.chars().all(fits)).then(|| &rest[..bar.len() + end + bar.len()])
-}
-
-/// At most so many bytes of the text's beginning.
-fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|n| text.is_char_boundary(*n)).unwrap_or(0);
-    &text[..end]
 }

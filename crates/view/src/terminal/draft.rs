@@ -387,6 +387,6 @@ fn boundary(text: &str, most: usize) -> usize {
     if most >= text.len() {
         return text.len();
     }
-    let most = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let most = event::cut(text, most).len();
     text[..most].rfind('\n').map_or(most, |at| at + 1)
 }
