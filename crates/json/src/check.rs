@@ -44,7 +44,7 @@ impl Shape {
 
 /// A text that passed. Numbers keep their digits, since nothing was converted.
 #[derive(Clone, Copy, Debug)]
-pub struct Checked<'a> {
+pub struct ValidJson<'a> {
     /// The value, without the white space around it.
     pub value: Raw<'a>,
     /// What it is.
@@ -95,11 +95,11 @@ impl JsonError {
 ///
 /// # Errors
 /// See [`JsonError`].
-pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
+pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
     let value = Raw::parse(text)?;
     let base = value.text().as_ptr() as usize - text.as_ptr() as usize;
-    Walk { text: value.text(), base, open: Vec::new(), keys: Vec::new() }.run()?;
-    Ok(Checked { value, shape: Shape::of(value) })
+    StrictWalk { text: value.text(), base, open: Vec::new(), keys: Vec::new() }.run()?;
+    Ok(ValidJson { value, shape: Shape::of(value) })
 }
 
 /// The same for an object that a [`crate::Scanner`] has called balanced, so that its grammar need not be checked again.
@@ -107,20 +107,20 @@ pub fn check(text: &str) -> Result<Checked<'_>, JsonError> {
 /// # Errors
 /// See [`JsonError`].
 pub fn check_balanced(text: &str) -> Result<(), JsonError> {
-    Walk { text, base: 0, open: Vec::new(), keys: Vec::new() }.run()
+    StrictWalk { text, base: 0, open: Vec::new(), keys: Vec::new() }.run()
 }
 
 /// A walk over text that the grammar has accepted.
-struct Walk<'a> {
+struct StrictWalk<'a> {
     text: &'a str,
     base: usize,
-    open: Vec<Open>,
+    open: Vec<OpenContainer>,
     /// The keys of all open objects and where each stands, the innermost object's last.
     keys: Vec<(Cow<'a, str>, usize)>,
 }
 
 /// A bracket that is open.
-struct Open {
+struct OpenContainer {
     /// Where its keys begin in the list.
     keys: usize,
     /// It is an object, and a key comes next.
@@ -130,7 +130,7 @@ struct Open {
 /// Up to this many keys of an object are compared one by one as they come; more are sorted when the object closes.
 const FEW: usize = 16;
 
-impl<'a> Walk<'a> {
+impl<'a> StrictWalk<'a> {
     fn run(mut self) -> Result<(), JsonError> {
         let b = self.text.as_bytes();
         let mut i = 0;
@@ -141,7 +141,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
                 open @ (b'{' | b'[') => {
-                    self.open.push(Open { keys: self.keys.len(), expected: open == b'{' });
+                    self.open.push(OpenContainer { keys: self.keys.len(), expected: open == b'{' });
                 }
                 b'}' | b']' => {
                     if let Some(closed) = self.open.pop() {

@@ -18,7 +18,7 @@ mod tools;
 mod typed;
 
 pub use balance::Balance;
-pub use check::{Checked, JsonError, Shape, check, check_balanced};
+pub use check::{JsonError, Shape, ValidJson, check, check_balanced};
 pub use edits::{Repair, apply};
 pub use literal::{Literal, Notation, Progress};
 pub use name::is_name;

@@ -16,8 +16,8 @@ mod tests;
 pub use reader::{Literal, Notation, Progress};
 
 use advance::{Advance, Outcome};
-use reader::{Bracket, Frame, LiteralState, MAX_HELD, Role, SHORT};
-use string::Quoted;
+use reader::{Bracket, LiteralState, MAX_HELD, OpenBracket, Role, SHORT};
+use string::StringForm;
 
 impl Literal {
     /// Reads one value.
@@ -39,7 +39,8 @@ impl Literal {
         if matches!(self.state, LiteralState::Begin) {
             out.push('{');
             let python = self.notation == Notation::Python;
-            self.open.push(Frame { bracket: if python { Bracket::Call } else { Bracket::Object }, filled: false });
+            self.open
+                .push(OpenBracket { bracket: if python { Bracket::Call } else { Bracket::Object }, filled: false });
             self.state = if python { LiteralState::Argument } else { LiteralState::Key };
         }
         loop {
@@ -70,7 +71,7 @@ impl Literal {
             LiteralState::Text(quoted) => {
                 let quoted = *quoted;
                 return match quoted.read(text, at, self.sink(out)) {
-                    Advance::End(next) if matches!(quoted, Quoted::Python { .. }) => {
+                    Advance::End(next) if matches!(quoted, StringForm::Python { .. }) => {
                         self.state = LiteralState::Joint;
                         Ok(Advance::On(next))
                     }

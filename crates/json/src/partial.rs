@@ -36,11 +36,11 @@ pub fn best_reading(text: &str) -> String {
                 }
             }
             Some(b'"') => match string(b, i) {
-                Text::Closed(end) => {
+                StringEnd::Closed(end) => {
                     i = end;
                     (sure, sure_depth) = (i, due.len());
                 }
-                Text::Open(end) => {
+                StringEnd::Open(end) => {
                     (sure, sure_depth, tail) = (end, due.len(), "\"");
                     break;
                 }
@@ -85,7 +85,7 @@ fn key(b: &[u8], at: usize) -> Option<usize> {
     if b.get(at) != Some(&b'"') {
         return None;
     }
-    let Text::Closed(end) = string(b, at) else { return None };
+    let StringEnd::Closed(end) = string(b, at) else { return None };
     let colon = space(b, end);
     (b.get(colon) == Some(&b':')).then(|| space(b, colon + 1))
 }
@@ -100,37 +100,37 @@ fn scalar(b: &[u8], at: usize) -> Option<usize> {
     whole.then_some(end)
 }
 
-enum Text {
+enum StringEnd {
     /// Closed; the index after the quote.
     Closed(usize),
     /// Open; how far it can be shown.
     Open(usize),
 }
 
-fn string(b: &[u8], at: usize) -> Text {
+fn string(b: &[u8], at: usize) -> StringEnd {
     let mut i = at + 1;
     // Where a high surrogate stands that waits for its other half.
     let mut half = None;
     loop {
         match b.get(i) {
-            Some(b'"') => return Text::Closed(i + 1),
+            Some(b'"') => return StringEnd::Closed(i + 1),
             Some(b'\\') => {
                 let length = match b.get(i + 1) {
                     Some(b'u') => 6,
                     Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-                    _ => return Text::Open(half.unwrap_or(i)),
+                    _ => return StringEnd::Open(half.unwrap_or(i)),
                 };
                 let unit = match b.get(i + 2..i + 6) {
                     _ if length == 2 => 0,
                     Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => {
                         hex.iter().fold(0, |n, c| n * 16 + char::from(*c).to_digit(16).unwrap_or(0))
                     }
-                    _ => return Text::Open(half.unwrap_or(i)),
+                    _ => return StringEnd::Open(half.unwrap_or(i)),
                 };
                 half = (0xd800..0xdc00).contains(&unit).then_some(i);
                 i += length;
             }
-            Some(0..0x20) | None => return Text::Open(half.unwrap_or(i)),
+            Some(0..0x20) | None => return StringEnd::Open(half.unwrap_or(i)),
             Some(_) => {
                 half = None;
                 i += 1;

@@ -5,7 +5,7 @@ use event::MAX_DEPTH;
 
 /// What may come next, in the grammar of RFC 8259.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ScanState {
     Value,
     /// After `[`: a value or `]`.
     FirstItem,
@@ -39,11 +39,11 @@ enum State {
 /// It is a few words long and cheap to clone, so that a caller can try a fragment and take it back.
 #[derive(Clone, Debug)]
 pub struct Scanner {
-    state: State,
+    state: ScanState,
     depth: u32,
     /// Bit 0: the innermost open bracket is an object's.
     objects: u128,
-    /// The text inside [`State::Text`] is a key.
+    /// The text inside [`ScanState::Text`] is a key.
     key: bool,
     /// The first byte of the value.
     first: u8,
@@ -54,7 +54,7 @@ pub struct Scanner {
 }
 
 /// What became of one byte.
-enum Step {
+enum ScanStep {
     Taken,
     /// It ended a number, and belongs to what follows.
     Again,
@@ -64,7 +64,7 @@ enum Step {
 
 impl Default for Scanner {
     fn default() -> Self {
-        Scanner { state: State::Value, depth: 0, objects: 0, key: false, first: 0, filled: false, broken: None }
+        Scanner { state: ScanState::Value, depth: 0, objects: 0, key: false, first: 0, filled: false, broken: None }
     }
 }
 
@@ -80,12 +80,12 @@ impl Scanner {
         while i < b.len() {
             let c = b[i];
             match self.state {
-                State::Text => {
+                ScanState::Text => {
                     i = event::plain(b, i);
                     match b.get(i) {
                         None => return i,
                         Some(b'"') => self.state = self.after_text(),
-                        Some(b'\\') => self.state = State::Escape,
+                        Some(b'\\') => self.state = ScanState::Escape,
                         Some(_) => {
                             self.broken_at(true);
                             return self.count(b, i);
@@ -93,19 +93,19 @@ impl Scanner {
                     }
                 }
                 // Runs of digits are most of what is not text.
-                State::Digits | State::Fraction | State::Power if c.is_ascii_digit() => {
+                ScanState::Digits | ScanState::Fraction | ScanState::Power if c.is_ascii_digit() => {
                     i += b[i..].iter().position(|c| !c.is_ascii_digit()).unwrap_or(b.len() - i);
                     continue;
                 }
-                State::End => match c {
+                ScanState::End => match c {
                     b' ' | b'\t' | b'\r' | b'\n' => {}
                     _ => return i,
                 },
                 _ => match self.step(c) {
-                    Step::Taken => {}
-                    Step::Again => continue,
-                    Step::Broken => {
-                        let text = matches!(self.state, State::Escape | State::Hex(_));
+                    ScanStep::Taken => {}
+                    ScanStep::Again => continue,
+                    ScanStep::Broken => {
+                        let text = matches!(self.state, ScanState::Escape | ScanState::Hex(_));
                         self.broken_at(text);
                         return self.count(b, i);
                     }
@@ -128,7 +128,7 @@ impl Scanner {
 
     /// A whole, valid object: the top-level `{…}` has closed.
     pub fn is_balanced(&self) -> bool {
-        self.is_valid() && self.state == State::End && self.first == b'{'
+        self.is_valid() && self.state == ScanState::End && self.first == b'{'
     }
 
     /// A whole, valid object without members.
@@ -138,13 +138,16 @@ impl Scanner {
 
     /// A whole value when the text ends here: also for a number, which only the end of the text ends.
     pub fn is_whole(&self) -> bool {
-        let ended = matches!(self.state, State::End | State::Zero | State::Digits | State::Fraction | State::Power);
+        let ended = matches!(
+            self.state,
+            ScanState::End | ScanState::Zero | ScanState::Digits | ScanState::Fraction | ScanState::Power
+        );
         self.is_valid() && self.depth == 0 && ended
     }
 
     /// The next byte is inside a string of a text that is valid so far.
     pub fn is_in_text(&self) -> bool {
-        self.is_valid() && matches!(self.state, State::Text | State::Escape | State::Hex(_))
+        self.is_valid() && matches!(self.state, ScanState::Text | ScanState::Escape | ScanState::Hex(_))
     }
 
     /// Every bracket and quote that was opened is closed, by the grammar or, where that was broken, by counting them.
@@ -158,12 +161,12 @@ impl Scanner {
 
     /// One byte outside a text's plain run.
     #[inline]
-    fn step(&mut self, c: u8) -> Step {
-        use State::*;
+    fn step(&mut self, c: u8) -> ScanStep {
+        use ScanState::*;
         if matches!(c, b' ' | b'\t' | b'\r' | b'\n')
             && matches!(self.state, Value | FirstItem | FirstKey | Key | Colon | Comma)
         {
-            return Step::Taken;
+            return ScanStep::Taken;
         }
         self.state = match (self.state, c) {
             (Value | FirstItem, b'{' | b'[') => return self.open(c),
@@ -210,15 +213,15 @@ impl Scanner {
             // The byte after a number ends it, and is looked at again as what comes after a value.
             (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') if self.depth > 0 => {
                 self.state = Comma;
-                return Step::Again;
+                return ScanStep::Again;
             }
             (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n') => End,
-            _ => return Step::Broken,
+            _ => return ScanStep::Broken,
         };
-        Step::Taken
+        ScanStep::Taken
     }
 
-    fn begin(&mut self, c: u8, state: State) -> State {
+    fn begin(&mut self, c: u8, state: ScanState) -> ScanState {
         self.key = false;
         if self.depth == 0 {
             self.first = c;
@@ -227,9 +230,9 @@ impl Scanner {
         state
     }
 
-    fn open(&mut self, c: u8) -> Step {
+    fn open(&mut self, c: u8) -> ScanStep {
         if self.depth == MAX_DEPTH {
-            return Step::Broken;
+            return ScanStep::Broken;
         }
         if self.depth == 0 {
             self.first = c;
@@ -238,23 +241,23 @@ impl Scanner {
         }
         self.depth += 1;
         self.objects = self.objects << 1 | u128::from(c == b'{');
-        self.state = if c == b'{' { State::FirstKey } else { State::FirstItem };
-        Step::Taken
+        self.state = if c == b'{' { ScanState::FirstKey } else { ScanState::FirstItem };
+        ScanStep::Taken
     }
 
-    fn close(&mut self) -> Step {
+    fn close(&mut self) -> ScanStep {
         self.depth -= 1;
         self.objects >>= 1;
         self.state = self.after_value();
-        Step::Taken
+        ScanStep::Taken
     }
 
-    fn after_text(&self) -> State {
-        if self.key { State::Colon } else { self.after_value() }
+    fn after_text(&self) -> ScanState {
+        if self.key { ScanState::Colon } else { self.after_value() }
     }
 
-    fn after_value(&self) -> State {
-        if self.depth == 0 { State::End } else { State::Comma }
+    fn after_value(&self) -> ScanState {
+        if self.depth == 0 { ScanState::End } else { ScanState::Comma }
     }
 
     /// The rest of a piece after the grammar was broken: all of it is taken.
@@ -266,7 +269,7 @@ impl Scanner {
     }
 
     fn broken_at(&mut self, text: bool) {
-        self.broken = Some(Balance::within(self.depth, text, self.state == State::Escape));
+        self.broken = Some(Balance::within(self.depth, text, self.state == ScanState::Escape));
         if self.first == 0 {
             self.first = b'?';
         }

@@ -12,7 +12,7 @@ pub use error::{ToolFault, ToolPlace, ToolsError};
 use crate::{Misfit, Schema, SchemaError, Typed, check};
 use event::Raw;
 use serde_json::Value;
-use shape::Shape;
+use shape::EntryShape;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -54,9 +54,9 @@ impl ToolList {
         for entry in entries(text)?.items() {
             let read = shape::read(entry).map_err(|(name, fault)| tools.mistake(name, fault))?;
             match read {
-                Shape::Tool(tool) => tools.add(tool)?,
-                Shape::Provider(tool) => tools.add_provider(tool)?,
-                Shape::Declarations(declared, others) => {
+                EntryShape::Tool(tool) => tools.add(tool)?,
+                EntryShape::Provider(tool) => tools.add_provider(tool)?,
+                EntryShape::Declarations(declared, others) => {
                     for declaration in declared.items() {
                         let tool = shape::tool(declaration).map_err(|(name, fault)| tools.mistake(name, fault))?;
                         tools.add(tool)?;

@@ -138,7 +138,7 @@ impl<'a> Typed<'a> {
 
     /// The types that are allowed, in no order; `None`: nothing is said of them.
     fn kinds(&self) -> Option<Vec<JsonType>> {
-        let mut walk = Walk { root: self.root, left: MAX_PARTS };
+        let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
         let mut kinds = Vec::new();
         for schema in &self.any {
             union(&mut kinds, &walk.kinds(schema, 0)?);
@@ -148,7 +148,7 @@ impl<'a> Typed<'a> {
 
     /// Shows each part that says something of this value: the schema, what it refers to, and what it is combined of.
     fn visit(&self, see: &mut dyn FnMut(&'a Map<String, Value>)) {
-        let mut walk = Walk { root: self.root, left: MAX_PARTS };
+        let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
         for schema in &self.any {
             walk.visit(schema, 0, see);
         }
@@ -156,12 +156,12 @@ impl<'a> Typed<'a> {
 }
 
 /// A walk over a schema that may refer to itself.
-struct Walk<'a> {
+struct SchemaWalk<'a> {
     root: Option<&'a Value>,
     left: u32,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaWalk<'a> {
     fn enter(&mut self, schema: &'a Value, depth: u32) -> Option<&'a Map<String, Value>> {
         self.left = self.left.checked_sub(1)?;
         schema.as_object().filter(|_| depth < MAX_DEPTH)

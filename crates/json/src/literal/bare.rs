@@ -2,13 +2,13 @@
 
 use super::advance::{Advance, Outcome};
 use super::reader::{Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
-use super::string::{Quoted, Starts, escape};
+use super::string::{MarkStart, StringForm, escape};
 
 impl Literal {
     /// A value that is neither an object nor an array begins at `at`.
     pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
-        if Starts::with(rest, quote) == Starts::Perhaps {
+        if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
         }
         if let Some((quoted, width)) = opening(rest, quote) {
@@ -25,7 +25,7 @@ impl Literal {
     /// A key begins at `at`.
     pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
-        if Starts::with(rest, quote) == Starts::Perhaps {
+        if MarkStart::with(rest, quote) == MarkStart::Perhaps {
             return Ok(Advance::Hold(at));
         }
         let opening = opening(rest, quote);
@@ -113,10 +113,10 @@ impl Literal {
 }
 
 /// The string that `rest` begins with, and how wide its opening mark is.
-fn opening(rest: &str, quote: &'static str) -> Option<(Quoted, usize)> {
+fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
     match rest.strip_prefix(quote) {
-        Some(_) => Some((Quoted::Between(quote), quote.len())),
-        None => rest.starts_with('"').then_some((Quoted::Json, 1)),
+        Some(_) => Some((StringForm::Between(quote), quote.len())),
+        None => rest.starts_with('"').then_some((StringForm::Json, 1)),
     }
 }
 

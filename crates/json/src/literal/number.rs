@@ -3,7 +3,7 @@
 /// A number that is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
-    part: Part,
+    part: NumberPart,
     /// What digits to the base 16, 8 or 2 come to: nine decimal digits a limb, the lowest first.
     limbs: Vec<u32>,
     digits: usize,
@@ -18,7 +18,7 @@ const NO_NUMBER: &str = "a number is not valid JSON";
 
 /// What was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum NumberPart {
     Start,
     Sign,
     /// A zero that begins the number and was not written.
@@ -38,7 +38,7 @@ enum Part {
 
 impl Number {
     pub fn new() -> Number {
-        Number { part: Part::Start, limbs: Vec::new(), digits: 0, score: false }
+        Number { part: NumberPart::Start, limbs: Vec::new(), digits: 0, score: false }
     }
 
     /// Takes a byte; false if the number ended before it.
@@ -47,69 +47,76 @@ impl Number {
     /// It is no number, or none of JSON's.
     pub fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
-        let base = if let Part::Base(base) | Part::Digits(base) = self.part { base } else { 10 };
+        let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part { base } else { 10 };
         if std::mem::replace(&mut self.score, byte == b'_') {
             if !c.is_digit(base) {
                 return Err(NO_NUMBER);
             }
         } else if byte == b'_' {
-            let between = [Part::Zero, Part::Base(base), Part::Digits(base), Part::Whole, Part::Fraction, Part::Power];
+            let between = [
+                NumberPart::Zero,
+                NumberPart::Base(base),
+                NumberPart::Digits(base),
+                NumberPart::Whole,
+                NumberPart::Fraction,
+                NumberPart::Power,
+            ];
             return if between.contains(&self.part) { Ok(true) } else { Err(NO_NUMBER) };
         }
         self.part = match (self.part, byte) {
-            (Part::Start, b'+') => Part::Sign,
-            (Part::Start, b'-') => {
+            (NumberPart::Start, b'+') => NumberPart::Sign,
+            (NumberPart::Start, b'-') => {
                 out.push('-');
-                Part::Sign
+                NumberPart::Sign
             }
-            (Part::Start | Part::Sign, b'0') => Part::Zero,
-            (Part::Start | Part::Sign, b'1'..=b'9') => {
+            (NumberPart::Start | NumberPart::Sign, b'0') => NumberPart::Zero,
+            (NumberPart::Start | NumberPart::Sign, b'1'..=b'9') => {
                 out.push(c);
-                Part::Whole
+                NumberPart::Whole
             }
-            (Part::Start | Part::Sign, b'.') => {
+            (NumberPart::Start | NumberPart::Sign, b'.') => {
                 out.push('0');
-                Part::LonePoint
+                NumberPart::LonePoint
             }
-            (Part::Zero, b'0') => Part::Zero,
-            (Part::Zero, b'x' | b'X') => Part::Base(16),
-            (Part::Zero, b'o' | b'O') => Part::Base(8),
-            (Part::Zero, b'b' | b'B') => Part::Base(2),
-            (Part::Zero, b'.') => {
+            (NumberPart::Zero, b'0') => NumberPart::Zero,
+            (NumberPart::Zero, b'x' | b'X') => NumberPart::Base(16),
+            (NumberPart::Zero, b'o' | b'O') => NumberPart::Base(8),
+            (NumberPart::Zero, b'b' | b'B') => NumberPart::Base(2),
+            (NumberPart::Zero, b'.') => {
                 out.push('0');
-                Part::Point
+                NumberPart::Point
             }
-            (Part::Zero, b'e' | b'E') => {
+            (NumberPart::Zero, b'e' | b'E') => {
                 out.push('0');
                 out.push(c);
-                Part::Exponent
+                NumberPart::Exponent
             }
-            (Part::Base(_) | Part::Digits(_), _) if c.is_digit(base) => {
+            (NumberPart::Base(_) | NumberPart::Digits(_), _) if c.is_digit(base) => {
                 self.add(base, c.to_digit(base).unwrap_or_default())?;
-                Part::Digits(base)
+                NumberPart::Digits(base)
             }
-            (Part::Whole, b'.') => Part::Point,
-            (Part::Point | Part::LonePoint, b'0'..=b'9') => {
+            (NumberPart::Whole, b'.') => NumberPart::Point,
+            (NumberPart::Point | NumberPart::LonePoint, b'0'..=b'9') => {
                 out.push('.');
                 out.push(c);
-                Part::Fraction
+                NumberPart::Fraction
             }
-            (part @ (Part::Whole | Part::Point | Part::Fraction), b'e' | b'E') => {
-                if part == Part::Point {
+            (part @ (NumberPart::Whole | NumberPart::Point | NumberPart::Fraction), b'e' | b'E') => {
+                if part == NumberPart::Point {
                     out.push_str(".0");
                 }
                 out.push(c);
-                Part::Exponent
+                NumberPart::Exponent
             }
-            (Part::Exponent, b'+' | b'-') => {
+            (NumberPart::Exponent, b'+' | b'-') => {
                 out.push(c);
-                Part::ExponentSign
+                NumberPart::ExponentSign
             }
-            (Part::Exponent | Part::ExponentSign | Part::Power, b'0'..=b'9') => {
+            (NumberPart::Exponent | NumberPart::ExponentSign | NumberPart::Power, b'0'..=b'9') => {
                 out.push(c);
-                Part::Power
+                NumberPart::Power
             }
-            (part @ (Part::Whole | Part::Fraction), b'0'..=b'9') => {
+            (part @ (NumberPart::Whole | NumberPart::Fraction), b'0'..=b'9') => {
                 out.push(c);
                 part
             }
@@ -124,14 +131,14 @@ impl Number {
             return Err(NO_NUMBER);
         }
         match self.part {
-            Part::Zero => out.push('0'),
-            Part::Point => out.push_str(".0"),
-            Part::Digits(_) => {
+            NumberPart::Zero => out.push('0'),
+            NumberPart::Point => out.push_str(".0"),
+            NumberPart::Digits(_) => {
                 let mut limbs = self.limbs.iter().rev();
                 out.push_str(&limbs.next().map_or_else(|| "0".to_owned(), u32::to_string));
                 limbs.for_each(|limb| out.push_str(&format!("{limb:09}")));
             }
-            Part::Whole | Part::Fraction | Part::Power => {}
+            NumberPart::Whole | NumberPart::Fraction | NumberPart::Power => {}
             _ => return Err(NO_NUMBER),
         }
         Ok(false)

@@ -3,7 +3,7 @@
 use super::advance::{Advance, Outcome};
 use super::number::Number;
 use super::reader::{Bracket, Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
-use super::string::{self, Quoted, escape};
+use super::string::{self, StringForm, escape};
 
 const NO_VALUE: &str = "unexpected text where a value should begin";
 
@@ -134,7 +134,7 @@ impl Literal {
         }
         let (state, width) = match marks {
             2 => (LiteralState::Joint, 2),
-            n => (LiteralState::Text(Quoted::Python { quote, triple: n == 3, raw }), n),
+            n => (LiteralState::Text(StringForm::Python { quote, triple: n == 3, raw }), n),
         };
         self.go(state, at + width)
     }

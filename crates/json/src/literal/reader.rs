@@ -2,7 +2,7 @@
 
 use super::advance::{Advance, Outcome};
 use super::number::Number;
-use super::string::Quoted;
+use super::string::StringForm;
 use event::MAX_DEPTH;
 
 /// How values are written.
@@ -35,7 +35,7 @@ pub struct Literal {
     pub(super) state: LiteralState,
     /// What the scalar in hand is.
     pub(super) role: Role,
-    pub(super) open: Vec<Frame>,
+    pub(super) open: Vec<OpenBracket>,
     /// The names that positional arguments take.
     pub(super) positional: std::vec::IntoIter<String>,
     /// An argument with a name was read: no positional one may follow.
@@ -73,7 +73,7 @@ pub(super) enum LiteralState {
     Quote {
         raw: bool,
     },
-    Text(Quoted),
+    Text(StringForm),
     /// After a string of Python, which the next one may join.
     Joint,
     Number(Number),
@@ -100,7 +100,7 @@ pub(super) enum Role {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
+pub(super) struct OpenBracket {
     pub(super) bracket: Bracket,
     /// Something stands in it, so that a comma comes before the next.
     pub(super) filled: bool,
@@ -203,7 +203,7 @@ impl Literal {
         if self.open.len() >= MAX_DEPTH as usize {
             return Err("the brackets nest too deeply");
         }
-        self.open.push(Frame { bracket, filled });
+        self.open.push(OpenBracket { bracket, filled });
         Ok(())
     }
 

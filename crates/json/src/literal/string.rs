@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2};
 
 /// A string that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quoted {
+pub(super) enum StringForm {
     /// Python's, up to one or three of `quote`. In a raw one a backslash is a backslash.
     Python { quote: u8, triple: bool, raw: bool },
     /// JSON's.
@@ -14,14 +14,14 @@ pub(super) enum Quoted {
     Between(&'static str),
 }
 
-impl Quoted {
+impl StringForm {
     /// Reads on from `at`: `End` is after the closing mark. Nothing is held but a mark or an escape that the text ends in.
     pub fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
-            Quoted::Between(mark) => (0, memchr(mark.as_bytes()[0], rest)),
-            Quoted::Json => (b'"', memchr2(b'"', b'\\', rest)),
-            Quoted::Python { quote, .. } => (quote, memchr2(quote, b'\\', rest)),
+            StringForm::Between(mark) => (0, memchr(mark.as_bytes()[0], rest)),
+            StringForm::Json => (b'"', memchr2(b'"', b'\\', rest)),
+            StringForm::Python { quote, .. } => (quote, memchr2(quote, b'\\', rest)),
         };
         let end = found.map_or(text.len(), |n| at + n);
         escape(&text[at..end], out);
@@ -30,13 +30,13 @@ impl Quoted {
             return Advance::On(end);
         }
         match self {
-            Quoted::Between(mark) => match Starts::with(rest, mark) {
-                Starts::Yes => Advance::End(end + mark.len()),
-                Starts::Perhaps => Advance::Hold(end),
-                Starts::No => plain(rest, end, out),
+            StringForm::Between(mark) => match MarkStart::with(rest, mark) {
+                MarkStart::Yes => Advance::End(end + mark.len()),
+                MarkStart::Perhaps => Advance::Hold(end),
+                MarkStart::No => plain(rest, end, out),
             },
             _ if rest.as_bytes()[0] == quote => match self {
-                Quoted::Python { triple: true, .. } => {
+                StringForm::Python { triple: true, .. } => {
                     let marks = rest.bytes().take(3).take_while(|b| *b == quote).count();
                     match marks {
                         3 => Advance::End(end + 3),
@@ -46,7 +46,7 @@ impl Quoted {
                 }
                 _ => Advance::End(end + 1),
             },
-            Quoted::Python { raw: true, .. } => match rest.as_bytes().get(1) {
+            StringForm::Python { raw: true, .. } => match rest.as_bytes().get(1) {
                 None => Advance::Hold(end),
                 // Both are kept; a mark here closes nothing, and a backslash here does not save the next mark.
                 Some(b'\\' | b'"' | b'\'') => {
@@ -55,13 +55,13 @@ impl Quoted {
                 }
                 Some(_) => plain(rest, end, out),
             },
-            _ => match Escape::read(rest, self == Quoted::Json) {
+            _ => match Escape::read(rest, self == StringForm::Json) {
                 None => Advance::Hold(end),
                 Some(Escape { width, meant }) => {
                     match meant {
-                        Meant::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
-                        Meant::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
-                        Meant::Nothing => {}
+                        Meaning::Char(c) => escape(c.encode_utf8(&mut [0; 4]), out),
+                        Meaning::Half(unit) => out.push_str(&format!("\\u{unit:04x}")),
+                        Meaning::Nothing => {}
                     }
                     Advance::On(end + width)
                 }
@@ -72,21 +72,21 @@ impl Quoted {
 
 /// Whether a text begins with a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Starts {
+pub(super) enum MarkStart {
     Yes,
     /// It is too short to tell.
     Perhaps,
     No,
 }
 
-impl Starts {
-    pub fn with(text: &str, mark: &str) -> Starts {
+impl MarkStart {
+    pub fn with(text: &str, mark: &str) -> MarkStart {
         if text.starts_with(mark) {
-            Starts::Yes
+            MarkStart::Yes
         } else if mark.starts_with(text) {
-            Starts::Perhaps
+            MarkStart::Perhaps
         } else {
-            Starts::No
+            MarkStart::No
         }
     }
 }
@@ -122,10 +122,10 @@ fn plain(rest: &str, at: usize, out: &mut String) -> Advance {
 /// An escape.
 struct Escape {
     width: usize,
-    meant: Meant,
+    meant: Meaning,
 }
 
-enum Meant {
+enum Meaning {
     Char(char),
     /// Half of a surrogate pair, which JSON can write too.
     Half(u32),
@@ -137,7 +137,7 @@ impl Escape {
     /// The escape that `rest` begins with; `None` if more of it has to be seen. A backslash that begins none means itself.
     fn read(rest: &str, json: bool) -> Option<Escape> {
         let b = rest.as_bytes();
-        let one = |c: char| Some(Escape { width: 2, meant: Meant::Char(c) });
+        let one = |c: char| Some(Escape { width: 2, meant: Meaning::Char(c) });
         match *b.get(1)? {
             b'n' => one('\n'),
             b't' => one('\t'),
@@ -148,10 +148,10 @@ impl Escape {
             b'v' if !json => one('\x0b'),
             c @ (b'\\' | b'\'' | b'"') => one(char::from(c)),
             b'/' if json => one('/'),
-            b'\n' if !json => Some(Escape { width: 2, meant: Meant::Nothing }),
+            b'\n' if !json => Some(Escape { width: 2, meant: Meaning::Nothing }),
             b'\r' if !json => {
                 let width = if *b.get(2)? == b'\n' { 3 } else { 2 };
-                Some(Escape { width, meant: Meant::Nothing })
+                Some(Escape { width, meant: Meaning::Nothing })
             }
             b'0'..=b'7' if !json => {
                 let digits = b[1..].iter().take(3).take_while(|c| matches!(c, b'0'..=b'7')).count();
@@ -167,7 +167,7 @@ impl Escape {
         }
     }
 
-    const NONE: Escape = Escape { width: 1, meant: Meant::Char('\\') };
+    const NONE: Escape = Escape { width: 1, meant: Meaning::Char('\\') };
 
     fn hex(rest: &str, want: usize) -> Option<Escape> {
         let digits = rest.as_bytes()[2..].iter().take(want).take_while(|c| c.is_ascii_hexdigit()).count();
@@ -181,8 +181,8 @@ impl Escape {
     fn code(digits: &str, radix: u32, width: usize) -> Escape {
         let Ok(code) = u32::from_str_radix(digits, radix) else { return Escape::NONE };
         match char::from_u32(code) {
-            Some(c) => Escape { width, meant: Meant::Char(c) },
-            None if code <= 0xffff => Escape { width, meant: Meant::Half(code) },
+            Some(c) => Escape { width, meant: Meaning::Char(c) },
+            None if code <= 0xffff => Escape { width, meant: Meaning::Half(code) },
             None => Escape::NONE,
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn steps(root: &Value) -> Result<u64, &'static str> {
     if references.roots() > MAX_ROOTS {
         return Err("more than 100 of its parts have an $id");
     }
-    let mut weigh = Weigh { references, places: HashMap::new(), paths: HashMap::new(), recursive: HashSet::new() };
+    let mut weigh = CostCount { references, places: HashMap::new(), paths: HashMap::new(), recursive: HashSet::new() };
     let mut sum = weigh.path(root, 0)?;
     // What refers to itself is validated once for each list and object that it meets.
     for part in &weigh.recursive {
@@ -51,7 +51,7 @@ pub(super) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
 
 /// What applies to one value.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct LocalCost {
     /// Steps at this value, without those at its members and items.
     steps: u64,
     /// Steps that tell which of its members and items were evaluated.
@@ -61,17 +61,17 @@ struct Place {
 }
 
 /// Counts by the address of a schema; `None` while it is being counted.
-struct Weigh<'s> {
+struct CostCount<'s> {
     references: References<'s>,
-    places: HashMap<*const Value, Option<Place>>,
+    places: HashMap<*const Value, Option<LocalCost>>,
     paths: HashMap<*const Value, Option<u64>>,
     /// Schemas that lead back to themselves, by a step into the value.
     recursive: HashSet<*const Value>,
 }
 
-impl<'s> Weigh<'s> {
-    fn place(&mut self, schema: &'s Value, row: usize) -> Result<Place, &'static str> {
-        let mut place = Place { steps: 1, marks: 1, row: 1 };
+impl<'s> CostCount<'s> {
+    fn place(&mut self, schema: &'s Value, row: usize) -> Result<LocalCost, &'static str> {
+        let mut place = LocalCost { steps: 1, marks: 1, row: 1 };
         let Value::Object(members) = schema else { return Ok(place) };
         let address = std::ptr::from_ref(schema);
         match self.places.get(&address) {
@@ -196,7 +196,7 @@ fn own(members: &Map<String, Value>) -> u64 {
 /// Whether the errors of `value` under `root` can be collected without an explosion.
 pub(super) fn affordable(root: &Value, value: &Value) -> bool {
     let (depth, parts) = measure(value);
-    let mut count = Count { references: References::new(root), seen: HashMap::new() };
+    let mut count = ErrorCount { references: References::new(root), seen: HashMap::new() };
     count.paths(root, depth, 0).saturating_mul(parts) <= AFFORDABLE
 }
 
@@ -210,14 +210,14 @@ fn measure(value: &Value) -> (usize, u64) {
     children.into_iter().map(measure).fold((1, 1), |(d, n), (depth, parts)| (d.max(depth + 1), n + parts))
 }
 
-struct Count<'s> {
+struct ErrorCount<'s> {
     references: References<'s>,
     /// Paths below a schema, by its address and the depth that is left; [`AFFORDABLE`] while they are being counted, so that
     /// a schema that leads back to itself without a step into the value counts as too many.
     seen: HashMap<(*const Value, usize), u64>,
 }
 
-impl<'s> Count<'s> {
+impl<'s> ErrorCount<'s> {
     fn paths(&mut self, schema: &'s Value, depth: usize, nested: usize) -> u64 {
         if let Some(known) = self.seen.get(&(std::ptr::from_ref(schema), depth)) {
             return *known;

@@ -13,7 +13,7 @@ use event::Raw;
 use std::borrow::Cow;
 
 /// What one entry describes.
-pub(super) enum Shape<'a> {
+pub(super) enum EntryShape<'a> {
     /// One tool that the caller runs.
     Tool(ToolEntry),
     /// The provider's own tool.
@@ -27,22 +27,22 @@ const SCHEMAS: [&str; 5] =
     ["parameters", "input_schema", "inputSchema", "parametersJsonSchema", "parameters_json_schema"];
 
 /// Reads an entry. The error has the tool's name, if that could be read.
-pub(super) fn read(entry: Raw<'_>) -> Result<Shape<'_>, (Option<String>, ToolFault)> {
+pub(super) fn read(entry: Raw<'_>) -> Result<EntryShape<'_>, (Option<String>, ToolFault)> {
     let members = members(entry)?;
     for key in ["functionDeclarations", "function_declarations"] {
         if let Some(declared) = get(&members, key) {
             let declared = Some(declared).filter(|d| d.is_array());
-            return Ok(Shape::Declarations(
+            return Ok(EntryShape::Declarations(
                 declared.ok_or((None, ToolFault::Member(key, "an array")))?,
                 others(&members, key),
             ));
         }
     }
     if is_tool(&members) {
-        return tool(entry).map(Shape::Tool);
+        return tool(entry).map(EntryShape::Tool);
     }
     let name = get(&members, "name").and_then(Raw::str).filter(|name| !name.is_empty()).map(Cow::into_owned);
-    Ok(Shape::Provider(ProviderTool { name, text: minified(entry) }))
+    Ok(EntryShape::Provider(ProviderTool { name, text: minified(entry) }))
 }
 
 /// Reads an entry, or one of Gemini's declarations, that describes one tool of the caller's.
