@@ -127,7 +127,7 @@ fn repair_is_listed_and_can_be_switched_off() {
     assert_eq!(
         told(&run(&[], &[START, twice, STOP]))[1],
         "call a f invalid_json ",
-        "a key that stands twice is not repaired"
+        "a key that appears twice is not repaired"
     );
 }
 

@@ -1,11 +1,11 @@
-//! Where a JSON value ends, told by its brackets and quotes alone.
+//! Where a JSON value ends, by its brackets and quotes alone.
 //!
-//! Models write JSON that is nearly right: a raw newline in a string, a comma too many. What it means is judged later; here only
-//! its end matters. Strings are respected, so a marker or a bracket inside one closes nothing.
+//! Models write JSON that is nearly right: a raw newline in a string, a comma too many. So the grammar does not count here. A bracket or
+//! a marker inside a string closes nothing.
 
 use memchr::memchr2;
 
-/// The state of one value: an object, an array or a string. A few words long, fed with bytes in any pieces.
+/// The open brackets and quotes of one value: an object, an array or a string. It takes the bytes in any pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Balance {
     depth: u32,
@@ -14,12 +14,12 @@ pub struct Balance {
 }
 
 impl Balance {
-    /// Whether a value that begins with this byte can be followed.
+    /// Whether this byte begins an object, an array or a string. Other values end without a mark of their own.
     pub fn begins(byte: u8) -> bool {
         matches!(byte, b'{' | b'[' | b'"')
     }
 
-    /// The state inside so many brackets, and inside a string, at an escape in it.
+    /// The state inside `depth` brackets; `text`: inside a string; `escape`: after a backslash in it.
     pub(crate) fn within(depth: u32, text: bool, escape: bool) -> Balance {
         Balance { depth, text, escape }
     }
@@ -29,14 +29,14 @@ impl Balance {
         self.depth > 0 || self.text
     }
 
-    /// Takes the next bytes, whatever ends among them.
+    /// Takes the next bytes, past the end of the value and of further ones.
     pub(crate) fn count(&mut self, mut bytes: &[u8]) {
         while let Some(end) = self.push(bytes) {
             bytes = &bytes[end..];
         }
     }
 
-    /// Takes the next bytes, the value's first byte among them. Gives the index after its last byte, once that has come.
+    /// Takes the next bytes; the first of all is the value's own. Returns the index after the value's last byte, once that has come.
     pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut i = 0;
         while i < bytes.len() {
@@ -75,7 +75,7 @@ impl Balance {
     }
 }
 
-/// The next quote or backslash. Deltas are a few bytes long, for which a search by vectors is not worth its beginning.
+/// The next quote or backslash. `memchr2` pays from about 32 bytes on, and deltas are often shorter.
 #[inline]
 fn end_of_run(bytes: &[u8]) -> Option<usize> {
     if bytes.len() < 32 {

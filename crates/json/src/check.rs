@@ -1,10 +1,11 @@
-//! The strict check of tool arguments. What passes means the same to every parser, so that the checker and the tool cannot see
-//! different values: no key twice in one object, no half of a surrogate pair, no number that is infinite as a double.
+//! The strict check of tool arguments. Parsers differ on a key that appears twice in one object, on half of a surrogate pair and on a
+//! number that is infinite as a double (<https://bishopfox.com/blog/json-interoperability-vulnerabilities>). A text with one of these is
+//! refused, so that the schema check and the tool see the same value.
 
 use event::{Raw, ScanError};
 use std::borrow::Cow;
 
-/// What kind of value a text holds.
+/// The JSON type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the kinds of JSON")]
 pub enum Shape {
@@ -17,7 +18,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The kind of a checked value.
+    /// The type of a value, by its first byte.
     pub fn of(value: Raw<'_>) -> Shape {
         match value.text().as_bytes().first() {
             Some(b'{') => Shape::Object,
@@ -29,7 +30,7 @@ impl Shape {
         }
     }
 
-    /// Its name in JSON Schema.
+    /// The name of the type in JSON Schema.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Object => "object",
@@ -42,27 +43,27 @@ impl Shape {
     }
 }
 
-/// A text that passed. Numbers keep their digits, since nothing was converted.
+/// A text that passed [`check`]. Numbers keep their digits: nothing is converted.
 #[derive(Clone, Copy, Debug)]
 pub struct ValidJson<'a> {
     /// The value, without the white space around it.
     pub value: Raw<'a>,
-    /// What it is.
+    /// Its type.
     pub shape: Shape,
 }
 
-/// Why a text is not JSON that may be run with. `at` counts bytes from the start of the text.
+/// Why a text cannot be used as arguments. `at` counts bytes from the start of the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// No JSON, or nested deeper than 128.
+    /// Not JSON, or nested deeper than 128.
     #[error("not valid JSON: {0}")]
     Syntax(#[from] ScanError),
-    /// A key stands twice in one object.
-    #[error("the key {key} stands twice in one object, again at byte {at}")]
+    /// A key appears twice in one object.
+    #[error("the key {key} appears twice in one object, again at byte {at}")]
     DuplicateKey {
         /// The key as JSON, cut after 64 characters.
         key: String,
-        /// Where it stands again.
+        /// Where it appears again.
         at: usize,
     },
     /// `\ud800` to `\udfff` without its other half.
@@ -80,7 +81,7 @@ pub enum JsonError {
 }
 
 impl JsonError {
-    /// A word to match on.
+    /// The code of the error in events.
     pub fn code(&self) -> &'static str {
         match self {
             JsonError::Syntax(_) => "invalid_json",
@@ -91,7 +92,7 @@ impl JsonError {
     }
 }
 
-/// Checks that `text` is one JSON value that every parser reads alike. One pass over the text after the grammar's.
+/// Checks that `text` is one JSON value that every parser reads alike. Takes one pass for the grammar and one for the rest.
 ///
 /// # Errors
 /// See [`JsonError`].
@@ -102,7 +103,7 @@ pub fn check(text: &str) -> Result<ValidJson<'_>, JsonError> {
     Ok(ValidJson { value, shape: Shape::of(value) })
 }
 
-/// The same for an object that a [`crate::Scanner`] has called balanced, so that its grammar need not be checked again.
+/// As [`check`], for an object whose grammar a [`crate::Scanner`] has accepted ([`crate::Scanner::is_balanced`]).
 ///
 /// # Errors
 /// See [`JsonError`].
@@ -115,19 +116,19 @@ struct StrictWalk<'a> {
     text: &'a str,
     base: usize,
     open: Vec<OpenContainer>,
-    /// The keys of all open objects and where each stands, the innermost object's last.
+    /// The keys of all open objects with their offsets, those of the innermost object last.
     keys: Vec<(Cow<'a, str>, usize)>,
 }
 
-/// A bracket that is open.
+/// An open bracket.
 struct OpenContainer {
-    /// Where its keys begin in the list.
+    /// Where its keys begin in [`StrictWalk::keys`].
     keys: usize,
-    /// It is an object, and a key comes next.
+    /// Whether a key comes next.
     expected: bool,
 }
 
-/// Up to this many keys of an object are compared one by one as they come; more are sorted when the object closes.
+/// Up to this many keys of an object are compared one by one, which is faster than sorting; more are sorted when the object closes.
 const FEW: usize = 16;
 
 impl<'a> StrictWalk<'a> {
@@ -156,7 +157,7 @@ impl<'a> StrictWalk<'a> {
                         .position(|c| !matches!(c, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'))
                         .map_or(b.len(), |n| i + n);
                     let number = &self.text[i..end];
-                    // Without an exponent it takes more than 300 digits to leave the range.
+                    // Without an exponent a number needs more than 300 digits to leave the range.
                     let short = number.len() < 300 && !number.contains(['e', 'E']);
                     if !short && !number.parse::<f64>().is_ok_and(f64::is_finite) {
                         return Err(JsonError::NumberRange { at: self.base + i });
@@ -171,14 +172,14 @@ impl<'a> StrictWalk<'a> {
         Ok(())
     }
 
-    /// After `:` no key can come, after `,` one comes if the innermost bracket is an object (which then has keys already).
+    /// A key comes after `,` in an object, which is a bracket that has keys already.
     fn expect_key(&mut self, comma: bool) {
         if let Some(open) = self.open.last_mut() {
             open.expected = comma && self.keys.len() > open.keys;
         }
     }
 
-    /// A string that begins at `start`; gives the index after it.
+    /// Checks the string that begins at `start`; returns the index after it.
     fn string(&mut self, start: usize) -> Result<usize, JsonError> {
         let b = self.text.as_bytes();
         let mut i = start + 1;
@@ -211,7 +212,7 @@ impl<'a> StrictWalk<'a> {
         Ok(i + 1)
     }
 
-    /// The string `start..end`: if it is a key, it must be new to its object.
+    /// Notes the string `start..end` if it is a key, which must be new to its object.
     fn key(&mut self, start: usize, end: usize, escaped: bool) -> Result<(), JsonError> {
         let Some(open) = self.open.last_mut().filter(|open| open.expected) else { return Ok(()) };
         open.expected = false;
@@ -229,11 +230,11 @@ impl<'a> StrictWalk<'a> {
         Ok(())
     }
 
-    /// An object closes, whose keys begin at `from` in the list.
+    /// Closes an object whose keys begin at `from`.
     fn close(&mut self, from: usize) -> Result<(), JsonError> {
         let keys = &self.keys[from..];
         if keys.len() > FEW {
-            // By hash first, since most hashes differ; keys of one hash are compared, so that none can hide another.
+            // Most keys differ in their hash. Keys with the same hash are compared in full: an attacker can choose them.
             let mut order: Vec<(u64, usize)> = keys.iter().enumerate().map(|(i, (key, _))| (hash(key), i)).collect();
             order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| keys[a.1].cmp(&keys[b.1])));
             let twice = order.windows(2).find(|pair| pair[0].0 == pair[1].0 && keys[pair[0].1].0 == keys[pair[1].1].0);
@@ -245,7 +246,7 @@ impl<'a> StrictWalk<'a> {
         Ok(())
     }
 
-    /// The key at `start` stood in its object already.
+    /// The error for a key at `start` that its object has already.
     fn twice(&self, start: usize) -> Result<(), JsonError> {
         let rest = &self.text[start..];
         let end = 1 + rest[1..].find('"').unwrap_or(0);
@@ -254,7 +255,7 @@ impl<'a> StrictWalk<'a> {
     }
 }
 
-/// FNV-1a.
+/// FNV-1a (<http://www.isthe.com/chongo/tech/comp/fnv/>): short, and fast for short keys.
 fn hash(key: &str) -> u64 {
     key.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, b| (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -319,7 +320,7 @@ mod tests {
     fn an_error_says_where() {
         assert_eq!(
             check(" {\"a\":1,\"a\":2}").unwrap_err().to_string(),
-            "the key \"a\" stands twice in one object, again at byte 8"
+            "the key \"a\" appears twice in one object, again at byte 8"
         );
         assert_eq!(check("{\"a\":1e999}").unwrap_err().to_string(), "a number out of range at byte 5");
     }

@@ -1,22 +1,22 @@
-//! What was changed: the edits that lead from one text to another, in words that a person can check.
+//! The edits that lead from one text to another, named so that a person can check them.
 
 use crate::lex::{self, Piece};
 use std::ops::Range;
 
-/// One edit of a repair: at `offset` (bytes into the original) `before` stood, and `after` stands now.
+/// One edit of a repair: `after` replaces `before`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
-    /// Bytes from the start of the original text.
+    /// Where `before` begins, in bytes of the original text.
     pub offset: usize,
-    /// A word for it, such as `trailing_comma`.
+    /// The kind of edit, such as `trailing_comma`.
     pub kind: &'static str,
-    /// What was taken out, possibly nothing.
+    /// The text that was removed; may be empty.
     pub before: String,
-    /// What was put there, possibly nothing.
+    /// The text that was inserted; may be empty.
     pub after: String,
 }
 
-/// Applies `repairs`, which are in order of their offsets, to the text they were made for. `None` when they do not fit it.
+/// Applies `repairs`, in order of their offsets, to the text they were made for. `None` if they do not fit that text.
 pub fn apply(original: &str, repairs: &[Repair]) -> Option<String> {
     let mut out = String::with_capacity(original.len());
     let mut at = 0;
@@ -32,12 +32,12 @@ pub fn apply(original: &str, repairs: &[Repair]) -> Option<String> {
     Some(out)
 }
 
-/// How far ahead two sequences are searched for where they meet again.
+/// How many items ahead the two sequences are searched for the place where they agree again.
 const WINDOW: usize = 24;
-/// Comparisons for each item of both sequences; after that the rest becomes one edit.
+/// The most comparisons, for each item of both sequences; after that the rest becomes one edit. Keeps hostile texts linear.
 const EFFORT: usize = 64;
 
-/// The edits from `old` to `new`, offsets counted from `base`. Linear: what is too different becomes one large edit.
+/// The edits from `old` to `new`, offsets counted from `base`. Linear: texts that differ too much give one large edit.
 pub(crate) fn between(old: &str, new: &str, base: usize) -> Vec<Repair> {
     let (a, b) = (lex::pieces(old), lex::pieces(new));
     let (at, bt) = (starts(a.iter().map(|p| p.1.len())), starts(b.iter().map(|p| p.1.len())));
@@ -82,7 +82,7 @@ fn inside(old: &str, new: &str, base: usize, out: &mut Vec<Repair>) {
     }
 }
 
-/// Where each item starts, and where the last one ends.
+/// The offset of each item, and the end of the last one.
 fn starts(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     let mut at = vec![0];
     let mut sum = 0;
@@ -93,7 +93,8 @@ fn starts(lengths: impl Iterator<Item = usize>) -> Vec<usize> {
     at
 }
 
-/// Pairs of ranges in which two sequences differ; outside of them they are `same`. They meet again where an `anchor` says so.
+/// The pairs of ranges in which two sequences differ. `same` compares two items; `anchor` returns whether two equal items are enough to
+/// end a difference (white space is not).
 fn align(
     n: usize,
     m: usize,
@@ -111,7 +112,7 @@ fn align(
         while i < n && j < m && same(i, j) {
             (i, j) = (i + 1, j + 1);
         }
-        // The common end may overlap the common start when one text repeats itself; the start has taken it then.
+        // Where a text repeats itself, the common end may overlap the common start, which then counts.
         let (n, m) = (n - tail.min(n - i).min(m - j), m - tail.min(n - i).min(m - j));
         if i == n && j == m {
             return out;
@@ -139,7 +140,7 @@ fn align(
     }
 }
 
-/// The ways to step `d` items ahead in two sequences together, the most even first.
+/// The ways to split `d` items between two sequences, the most even first.
 fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
     let half = d / 2;
     (0..=half).flat_map(move |off| {
@@ -149,7 +150,7 @@ fn splits(d: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// A word for an edit, from what it takes out, what it puts in, and the piece that follows.
+/// The kind of an edit, from the texts before and after it and the piece that follows.
 fn kind(before: &str, after: &str, next: &str) -> &'static str {
     let (old, new) = (before.trim(), after.trim());
     match (old, new) {

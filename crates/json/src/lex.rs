@@ -1,6 +1,6 @@
-//! Pieces of a text that is nearly JSON, for the repair gate: never fails, never looks back, loses no byte.
+//! The pieces of a text that is nearly JSON. Together they are the whole text, whatever it is.
 
-/// What a piece is taken for.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// White space.
@@ -9,7 +9,7 @@ pub(crate) enum Piece {
     Mark,
     /// In quotes, closed; single quotes only where a value or key may begin.
     Quoted,
-    /// Anything else up to the next of the above; a quote that is never closed is one too, and takes the rest of the text.
+    /// Any other text up to the next piece.
     Word,
     /// The rest of the text after a quote that is never closed.
     Open,
@@ -55,8 +55,8 @@ fn quoted(b: &[u8], at: usize) -> (Piece, usize) {
     (Piece::Open, b.len())
 }
 
-/// Whether the brackets outside quotes say that the text was written to its end: the first `{` is closed by the last byte and
-/// by nothing before it, and no quote is left open. An inner `]` that is missing is seen as a slip, since no cut leaves that.
+/// Whether the brackets outside quotes show that the text was written to its end: the last byte closes the first `{`, no byte before
+/// closes it, and no quote is open. A missing inner `]` is a slip of the model: a cut text would lack the last `}` too.
 pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
     let mut open = Vec::new();
     for (at, (piece, text)) in pieces.iter().enumerate() {
@@ -81,7 +81,8 @@ pub(crate) fn is_closed(pieces: &[(Piece, &str)]) -> bool {
     false
 }
 
-/// The text with each backslash escaped that begins no escape of JSON (`C:\Users`), and each raw control character, inside quotes.
+/// The text with strings that JSON accepts: inside quotes, a backslash that begins no escape of JSON (`C:\Users`) is doubled, and raw
+/// control characters become escapes.
 pub(crate) fn with_valid_strings(pieces: &[(Piece, &str)]) -> String {
     let mut out = String::new();
     for (piece, text) in pieces {

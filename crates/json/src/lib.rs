@@ -1,4 +1,4 @@
-//! The JSON of tool arguments: whether a text is complete, what it holds, what it was meant to be, and whether it fits a schema.
+//! The JSON of tool arguments: whether a text is complete, which value it holds, how it can be repaired, and whether it fits a schema.
 //!
 //! Arguments stay text. Nothing here converts a number, picks one of two values, or finishes a text that was cut; a repair
 //! lists every edit. Nothing opens a file or a connection.

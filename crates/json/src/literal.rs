@@ -1,8 +1,8 @@
-//! Values as call expressions hold them (Python's literals, Gemma's braces), turned into JSON text while they stream in.
+//! The values of call expressions (Python's literals, Gemma's braces), turned into JSON text while they stream in.
 //!
-//! What is certain is written at once, and how the text was cut never shows in the outcome. No byte is looked at twice but the
-//! few of an escape or a delimiter that a cut went through; nothing is parsed again. Control characters, DEL and C1 leave
-//! escaped. A key that stands twice is passed on twice: what reads the JSON refuses it.
+//! JSON that is certain is written at once, and the splits of the text never show in the result. Each byte is read once, except the few of
+//! an escape or a delimiter that a split went through. Control characters, DEL and C1 are escaped. A key that appears twice is written
+//! twice: the reader of the JSON refuses it.
 
 mod advance;
 mod bare;
@@ -20,22 +20,22 @@ use reader::{Bracket, LiteralState, MAX_HELD, OpenBracket, Role, SHORT};
 use string::StringForm;
 
 impl Literal {
-    /// Reads one value.
+    /// A reader of one value.
     pub fn value(notation: Notation) -> Literal {
         Literal::new(notation, LiteralState::Value, Vec::new())
     }
 
-    /// Reads the arguments of a call as one object, from just after its opening bracket up to and with the closing one.
-    /// Positional arguments take the names in `positional`, in their order.
+    /// A reader of the arguments of a call, as one object: from after the opening bracket up to and with the closing one. Positional
+    /// arguments get the names in `positional`, in order.
     pub fn arguments(notation: Notation, positional: Vec<String>) -> Literal {
         Literal::new(notation, LiteralState::Begin, positional)
     }
 
-    /// Reads on, and appends the JSON that is certain to `out`. At most 12 bytes are not taken. A number or a word that is the whole
-    /// value ends before the first byte that is not its own. After a failure what was appended is to be thrown away.
+    /// Takes the next piece, and appends the JSON that is certain to `out`. Leaves at most 12 bytes for the next time. A number or a word that is
+    /// the whole value ends before the first byte that is not its own. After [`Progress::Invalid`] the appended text is of no use.
     pub fn push(&mut self, text: &str, out: &mut String) -> Progress {
         let mut at = 0;
-        // The state before the first byte has something to say by itself.
+        // The object opens before the first byte.
         if matches!(self.state, LiteralState::Begin) {
             out.push('{');
             let python = self.notation == Notation::Python;
@@ -117,7 +117,7 @@ impl Literal {
             LiteralState::Argument if byte == b')' => self.close(at, out),
             LiteralState::Argument => self.argument(text, at, out),
             LiteralState::Splat if byte == b'{' => {
-                // Its members are the call's own: what stands in the call stands in it.
+                // Its members are arguments of the call, so the next one needs a comma if the call has arguments.
                 let filled = self.open.last().is_some_and(|f| f.filled);
                 self.begin(Bracket::Splat, filled)?;
                 Ok(self.go(LiteralState::Key, at + 1))
@@ -138,7 +138,7 @@ impl Literal {
         }
     }
 
-    /// A value begins at `at`; the comma before it is written.
+    /// Reads the beginning of a value at `at`; the comma before it is written.
     fn value_at(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         match text.as_bytes()[at] {
             b'{' => {
@@ -158,7 +158,7 @@ impl Literal {
         }
     }
 
-    /// A key of an object begins at `at`.
+    /// Reads the beginning of a key at `at`.
     fn key(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         if let Notation::Gemma { quote } = self.notation {
             return self.gemma_key(text, at, quote, out);

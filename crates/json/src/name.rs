@@ -1,7 +1,8 @@
 //! Names of tools.
 
-/// Whether `name` may name a tool: 1 to 128 of `A-Z a-z 0-9 _ . -`. Names are compared byte for byte and lead to a tool by a
-/// table, never to a path.
+/// Whether `name` may name a tool: 1 to 128 of `A-Z a-z 0-9 _ . -`, as MCP has it
+/// (<https://modelcontextprotocol.io/specification/2025-11-25/server/tools#tool-names>). Names are compared byte for byte and looked up in
+/// a table; they never become a path.
 pub fn is_name(name: &str) -> bool {
     (1..=128).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
 }

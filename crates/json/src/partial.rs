@@ -2,16 +2,16 @@
 
 use event::{MAX_DEPTH, space};
 
-/// The best reading of the arguments so far: `text` up to the last byte that is certain, with what is open closed.
+/// The best reading of the arguments so far: `text` up to the last byte that is certain, with its open brackets and quotes closed.
 ///
-/// A string value is shown as far as it goes (without half an escape or half of a surrogate pair). A number, a word or a key that
-/// may still grow is left out, and so is a key without a value. Where `text` stops being JSON, the reading stops too. Before the
-/// first bracket, and for what is neither an object nor an array, it is `{}`. One pass over the text.
+/// A string value is shown up to its last whole character. A number, a word or a key that may still grow is left out, and so is a key
+/// without a value. The reading ends where `text` stops being JSON. For a text that does not begin with a bracket it is `{}`. Takes one
+/// pass over the text.
 pub fn best_reading(text: &str) -> String {
     let b = text.as_bytes();
     let mut i = space(b, 0);
     let start = i;
-    // The closing brackets that are due, innermost last, and the state that the text can be cut back to.
+    // The closing brackets that are due, innermost last; then the last certain place: its offset, depth and closing quote.
     let mut due: Vec<u8> = Vec::new();
     let mut sure = 0;
     let mut sure_depth = 0;
@@ -20,7 +20,7 @@ pub fn best_reading(text: &str) -> String {
         return "{}".to_owned();
     }
     loop {
-        // Here a value begins.
+        // A value begins at `i`.
         match b.get(i) {
             Some(&open @ (b'{' | b'[')) if due.len() < MAX_DEPTH as usize => {
                 due.push(if open == b'{' { b'}' } else { b']' });
@@ -54,7 +54,7 @@ pub fn best_reading(text: &str) -> String {
             },
             None => break,
         }
-        // Here a value has ended, or an empty bracket stands before its end.
+        // A value ended before `i`, or a bracket without content is open.
         let next = loop {
             i = space(b, i);
             match (b.get(i), due.last()) {
@@ -80,7 +80,7 @@ pub fn best_reading(text: &str) -> String {
     out
 }
 
-/// A key and its colon: where the value begins.
+/// Reads a key and its colon; returns where the value begins.
 fn key(b: &[u8], at: usize) -> Option<usize> {
     if b.get(at) != Some(&b'"') {
         return None;
@@ -90,7 +90,7 @@ fn key(b: &[u8], at: usize) -> Option<usize> {
     (b.get(colon) == Some(&b':')).then(|| space(b, colon + 1))
 }
 
-/// A number or a word that can grow no more, since something follows it.
+/// Reads a word, or a number that another byte follows, so that it cannot grow; returns its end.
 fn scalar(b: &[u8], at: usize) -> Option<usize> {
     let end = b[at..].iter().position(|c| b" \t\r\n,]}".contains(c)).map_or(b.len(), |n| at + n);
     let word = &b[at..end];
@@ -101,15 +101,15 @@ fn scalar(b: &[u8], at: usize) -> Option<usize> {
 }
 
 enum StringEnd {
-    /// Closed; the index after the quote.
+    /// The string is closed; the index after the quote.
     Closed(usize),
-    /// Open; how far it can be shown.
+    /// The string is open; the end of what can be shown.
     Open(usize),
 }
 
 fn string(b: &[u8], at: usize) -> StringEnd {
     let mut i = at + 1;
-    // Where a high surrogate stands that waits for its other half.
+    // The offset of a high surrogate whose other half has not come.
     let mut half = None;
     loop {
         match b.get(i) {
@@ -177,7 +177,7 @@ mod tests {
         assert!(event::Raw::parse(&best_reading(&"[".repeat(100_000))).is_ok());
     }
 
-    /// Whether `part` could be what was known of `whole` at some moment.
+    /// Whether `part` can be a reading of a beginning of `whole`.
     fn begins(part: &Value, whole: &Value) -> bool {
         match (part, whole) {
             (Value::String(p), Value::String(w)) => w.starts_with(p.as_str()),

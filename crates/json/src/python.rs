@@ -1,11 +1,11 @@
-//! Objects and arrays as Python writes them, and JSON with raw control characters in its strings, made into JSON.
+//! JSON from objects and arrays in Python's notation, and from JSON with raw control characters in its strings.
 
 use crate::lex::{pieces, with_valid_strings};
 use crate::{JsonError, Literal, Notation, Progress, check};
 use event::Raw;
 
-/// Appends the JSON of `text`, which is one value with nothing round it. Returns `false`, and appends nothing, when it is neither
-/// JSON nor a literal of Python. Numbers of JSON keep their digits.
+/// Appends the JSON of `text`, which is one value without white space round it. Returns `false`, and appends nothing, if `text` is neither
+/// JSON nor a literal of Python. Numbers in JSON's notation keep their digits.
 pub(crate) fn value(text: &str, out: &mut String) -> bool {
     let json = with_valid_strings(&pieces(text));
     if Raw::parse(&json).is_ok() {

@@ -1,17 +1,17 @@
-//! The repair gate: a text that is nearly JSON, made into the object it was meant to be, with every edit listed.
+//! The repair gate: makes an object of a text that is nearly JSON, and lists every edit.
 //!
-//! Only for a text that was written to its end. What was cut is refused here too: brackets and quotes must be closed, since a
-//! path that was cut is another path. Never invented: a value, an end, a choice between two values.
+//! A text that was cut is never repaired: a path that lost its end is another path. The caller must not pass one, and brackets and quotes
+//! must be closed here too. A repair never invents a value or an end, and never chooses between two values.
 
 use crate::edits::{self, Repair};
 use crate::lex::{self, Piece};
 use crate::{JsonError, Shape, check};
 use event::Raw;
 
-/// Longest text that is repaired, in bytes.
+/// The longest text that is repaired, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 
-/// What models write behind the arguments when a server's parser let it through.
+/// The end tags that stay behind the arguments when a server's parser for tool calls leaves them there.
 const END_TAGS: [&str; 24] = [
     "</tool_call>",
     "</tool_calls>",
@@ -44,12 +44,12 @@ const END_TAGS: [&str; 24] = [
 pub struct Repaired {
     /// A JSON object that passes [`check`].
     pub text: String,
-    /// The edits that make it from the original, in order of their offsets; see [`crate::apply`].
+    /// The edits from the original to this text, in order of their offsets; see [`crate::apply`].
     pub repairs: Vec<Repair>,
 }
 
-/// Repairs `text`, which must not be called for one that was cut. `unwrap`: an object inside one JSON string is taken out of it
-/// (`double_encoded`). `None` when the text is an object already, or cannot become one without a guess.
+/// Repairs `text`, which must have been written to its end. `unwrap`: an object inside one JSON string is taken out of the string
+/// (`double_encoded`). `None` if the text is an object already, or cannot become one without a guess.
 pub fn repair(text: &str, unwrap: bool) -> Option<Repaired> {
     if text.len() > MAX_TEXT {
         return None;
@@ -86,7 +86,7 @@ fn unwrapped(text: &str, value: Raw<'_>) -> Option<Repaired> {
     })
 }
 
-/// Takes white space and an opening code fence off; gives where the rest begins.
+/// Skips white space and an opening code fence; returns where the rest begins.
 fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     let space = text.len() - text.trim_ascii_start().len();
     let mut start = space;
@@ -101,7 +101,7 @@ fn front(text: &str, repairs: &mut Vec<Repair>) -> usize {
     start
 }
 
-/// Takes white space, closing fences and known end tags off the end, the last first; gives where they begin.
+/// Takes white space, closing fences and known end tags off the end, the last first; returns where they begin.
 fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     let mut end = text.len();
     loop {
@@ -124,9 +124,9 @@ fn back(text: &str, start: usize, repairs: &mut Vec<Repair>) -> usize {
     }
 }
 
-/// Mends the inside of what begins with `{` and ends with its `}`.
+/// Repairs a text that begins with `{` and ends with its `}`.
 fn mend(body: &str) -> Option<String> {
-    // A whole value with something behind it: which one is meant cannot be known.
+    // A valid value with text behind it: either may be what the model meant.
     if Raw::parse_prefix(body).is_ok() {
         return None;
     }
@@ -144,7 +144,7 @@ fn mend(body: &str) -> Option<String> {
     (is_object(&mended) && nulls(&lex::pieces(&mended)) <= nulls(&pieces)).then_some(mended)
 }
 
-/// What no repair can make a value of: a number that is none, and an ellipsis where the model left something out.
+/// Whether a piece cannot become a value without a guess: `NaN`, an infinity, or an ellipsis where the model left something out.
 fn is_guess(piece: Piece, text: &str) -> bool {
     let word = text.trim_start_matches(['-', '+']);
     piece == Piece::Word
@@ -223,7 +223,7 @@ mod tests {
             "{\"a\":\"\\ud83d\",}",
             "{\"a\":}",
             "{\"a\":1, ...}",
-            // Cut texts, whatever they end in.
+            // Cut texts.
             "{\"path\":\"/",
             "{\"path\":\"/tmp/x}",
             "{\"a\":{\"b\":1}",

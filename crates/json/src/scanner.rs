@@ -1,9 +1,9 @@
-//! Is this JSON complete? Asked after every fragment, answered in one pass over each byte.
+//! Whether JSON that comes in fragments is complete, with one look at each byte.
 
 use crate::Balance;
 use event::MAX_DEPTH;
 
-/// What may come next, in the grammar of RFC 8259.
+/// What may come next in the grammar of RFC 8259.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScanState {
     Value,
@@ -33,10 +33,10 @@ enum ScanState {
     End,
 }
 
-/// A completeness scanner: fed with a text in any pieces, it knows whether the text so far is the beginning of a JSON value,
-/// whether that value has ended, and whether its brackets are closed even where the grammar was broken.
+/// A completeness scanner. It takes a text in any pieces and tells whether the text so far begins a JSON value, whether that value has
+/// ended, and, where the text broke the grammar, whether its brackets are closed.
 ///
-/// It is a few words long and cheap to clone, so that a caller can try a fragment and take it back.
+/// Cloning copies a few words, so a caller can try a fragment on a clone.
 #[derive(Clone, Debug)]
 pub struct Scanner {
     state: ScanState,
@@ -49,16 +49,16 @@ pub struct Scanner {
     first: u8,
     /// The value has members or items.
     filled: bool,
-    /// After the grammar was broken, brackets and quotes are still counted.
+    /// Counts brackets and quotes after the text broke the grammar.
     broken: Option<Balance>,
 }
 
-/// What became of one byte.
+/// The effect of one byte.
 enum ScanStep {
     Taken,
-    /// It ended a number, and belongs to what follows.
+    /// The byte ended a number, and is read again as what follows it.
     Again,
-    /// It breaks the grammar; nothing was changed.
+    /// The byte breaks the grammar; the state is unchanged.
     Broken,
 }
 
@@ -69,8 +69,8 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// Takes the next piece. Gives how much of it belongs to the value: less than its length only when the value ends
-    /// inside it, white space after the end included. What follows is not looked at.
+    /// Takes the next piece. Returns how many of its bytes belong to the value, with white space after it: fewer than all only if the value
+    /// ends inside the piece. The rest is not read.
     pub fn push(&mut self, text: &str) -> usize {
         let b = text.as_bytes();
         if self.broken.is_some() {
@@ -92,7 +92,7 @@ impl Scanner {
                         }
                     }
                 }
-                // Runs of digits are most of what is not text.
+                // After strings, runs of digits are the longest.
                 ScanState::Digits | ScanState::Fraction | ScanState::Power if c.is_ascii_digit() => {
                     i += b[i..].iter().position(|c| !c.is_ascii_digit()).unwrap_or(b.len() - i);
                     continue;
@@ -116,27 +116,27 @@ impl Scanner {
         i
     }
 
-    /// Nothing but white space so far.
+    /// Whether the text is white space so far.
     pub fn is_blank(&self) -> bool {
         self.first == 0
     }
 
-    /// Still the beginning of a JSON value, or a whole one.
+    /// Whether the text so far is a JSON value or the beginning of one.
     pub fn is_valid(&self) -> bool {
         self.broken.is_none()
     }
 
-    /// A whole, valid object: the top-level `{…}` has closed.
+    /// Whether the text is a valid object whose top-level `}` has come.
     pub fn is_balanced(&self) -> bool {
         self.is_valid() && self.state == ScanState::End && self.first == b'{'
     }
 
-    /// A whole, valid object without members.
+    /// Whether the text is a valid object without members.
     pub fn is_empty_object(&self) -> bool {
         self.is_balanced() && !self.filled
     }
 
-    /// A whole value when the text ends here: also for a number, which only the end of the text ends.
+    /// Whether the text is a complete value if it ends here. Only that can end a number.
     pub fn is_whole(&self) -> bool {
         let ended = matches!(
             self.state,
@@ -145,13 +145,13 @@ impl Scanner {
         self.is_valid() && self.depth == 0 && ended
     }
 
-    /// The next byte is inside a string of a text that is valid so far.
+    /// Whether the text is valid so far and the next byte is inside a string.
     pub fn is_in_text(&self) -> bool {
         self.is_valid() && matches!(self.state, ScanState::Text | ScanState::Escape | ScanState::Hex(_))
     }
 
-    /// Every bracket and quote that was opened is closed, by the grammar or, where that was broken, by counting them.
-    /// A text for which this is false was cut.
+    /// Whether every bracket and quote is closed: by the grammar, or by counting where the text broke it. A text that ends otherwise was
+    /// cut.
     pub fn is_closed(&self) -> bool {
         match self.broken {
             None => self.is_whole() || self.is_blank(),
@@ -159,7 +159,7 @@ impl Scanner {
         }
     }
 
-    /// One byte outside a text's plain run.
+    /// Takes one byte that is not a plain byte of a string.
     #[inline]
     fn step(&mut self, c: u8) -> ScanStep {
         use ScanState::*;
@@ -210,7 +210,7 @@ impl Scanner {
                     Word(&rest[1..])
                 }
             }
-            // The byte after a number ends it, and is looked at again as what comes after a value.
+            // Only the byte after a number ends it.
             (Zero | Digits | Fraction | Power, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']' | b'}') if self.depth > 0 => {
                 self.state = Comma;
                 return ScanStep::Again;
@@ -260,7 +260,7 @@ impl Scanner {
         if self.depth == 0 { ScanState::End } else { ScanState::Comma }
     }
 
-    /// The rest of a piece after the grammar was broken: all of it is taken.
+    /// Takes the rest of a piece after the text broke the grammar; returns its end.
     fn count(&mut self, b: &[u8], from: usize) -> usize {
         if let Some(balance) = &mut self.broken {
             balance.count(&b[from..]);

@@ -1,5 +1,5 @@
-//! JSON Schema for tool arguments, safe for schemas that others wrote: nothing is fetched, sizes are bounded, patterns match in
-//! linear time.
+//! JSON Schema for tool arguments. Schemas come from strangers (a server of tools, a stream), so nothing is fetched, sizes and costs are
+//! bounded, and patterns match in linear time.
 
 mod absent;
 mod cost;
@@ -22,7 +22,7 @@ use misfit::{cut, short};
 use serde_json::Value;
 use size::Size;
 
-/// One compiled pattern, in bytes.
+/// The largest compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
 
 /// A compiled schema.
@@ -30,12 +30,12 @@ const MAX_PATTERN_SIZE: usize = 1 << 20;
 pub struct Schema {
     root: Value,
     validator: Validator,
-    /// Steps that a validation takes along one path down the value, at most.
+    /// The most steps that a validation takes along one path down the value, see `cost.rs`.
     steps: u64,
 }
 
 impl Schema {
-    /// Compiles the JSON text of a schema. Type names in capitals and `nullable`, as OpenAPI and Gemini write them, are understood.
+    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in capitals, too.
     ///
     /// # Errors
     /// See [`SchemaError`].
@@ -57,7 +57,7 @@ impl Schema {
     /// allow counts as missing.
     ///
     /// # Errors
-    /// What does not fit, in words that a model can act on.
+    /// [`Misfit`]: what does not fit, in words that a model can act on.
     pub fn check(&self, arguments: &str) -> Result<(), Misfit> {
         check(arguments).map_err(|e| Misfit::json(&e))?;
         let mut value: Value =
@@ -76,7 +76,7 @@ impl Schema {
         Err(Misfit::explain(&self.validator, &value, self.properties().collect()))
     }
 
-    /// The names under the schema's own `properties`.
+    /// The names of the parameters that the schema lists in its own `properties`.
     pub fn properties(&self) -> impl Iterator<Item = &str> {
         self.resolve(&self.root)
             .get("properties")
@@ -85,8 +85,8 @@ impl Schema {
             .flat_map(|p| p.keys().map(String::as_str))
     }
 
-    /// The first key of an arguments object that the schema does not name, unless the schema says by `additionalProperties`,
-    /// `patternProperties` or a combination (`allOf`, `anyOf`, …) what other keys may stand there, or names none at all.
+    /// The first key of an arguments object that the schema does not declare. `None` for a schema that may allow further keys: one without
+    /// `properties`, or with `additionalProperties`, `patternProperties` or a combination (`allOf`, `anyOf`, …).
     pub fn undeclared(&self, arguments: Raw<'_>) -> Option<String> {
         let root = self.resolve(&self.root);
         let declared = root.get("properties").and_then(Value::as_object)?;
@@ -106,8 +106,8 @@ impl Schema {
         arguments.entries().map(|(key, _)| key).find(|key| !declared.contains_key(key.as_ref())).map(Into::into)
     }
 
-    /// Arguments in which an object or array was put into a string although the schema asks for an object or array there (and
-    /// not for a string): taken out of the string, once, wherever that is so. `None` unless the outcome fits the schema.
+    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and not for a string: models encode nested
+    /// values twice. Once only. `None` if there are no such strings, or the result does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();
@@ -152,7 +152,7 @@ impl Schema {
         }
     }
 
-    /// The schema that a chain of local references ends at.
+    /// The schema at the end of a chain of local references.
     fn resolve<'s>(&'s self, mut schema: &'s Value) -> &'s Value {
         for _ in 0..16 {
             let Some(Value::String(target)) = schema.get("$ref") else { break };
@@ -165,7 +165,7 @@ impl Schema {
     }
 }
 
-/// The types a schema allows, its alternatives included; none when it does not say.
+/// The types that a schema and its alternatives allow; empty if it does not restrict them.
 fn types(schema: &Value) -> Vec<&str> {
     let mut out: Vec<&str> = match schema.get("type") {
         Some(Value::String(name)) => vec![name],
@@ -176,7 +176,7 @@ fn types(schema: &Value) -> Vec<&str> {
         for branch in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
             match branch.get("type") {
                 Some(Value::String(name)) => out.push(name),
-                // A branch that does not say what it allows may allow a string.
+                // A branch without a type may allow a string.
                 _ => out.push("string"),
             }
         }
@@ -184,7 +184,7 @@ fn types(schema: &Value) -> Vec<&str> {
     out
 }
 
-/// What is wrong with a schema, and where in it.
+/// The message for an invalid schema, with the place in it.
 fn invalid(error: &ValidationError<'_>) -> String {
     let what = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => format!(

@@ -1,7 +1,6 @@
-//! What a JSON Schema says about the type of one argument, and the JSON that a raw text becomes by it.
+//! The JSON types that a schema allows for one argument, and the JSON of a value that a model wrote as bare text between tags.
 //!
-//! For calls whose values are written as bare text between tags. Here nothing is validated: a schema only says how a text is
-//! to be understood. No number is ever converted, so that no digit is lost.
+//! Nothing is validated here: the schema only decides how the text is read. No number is converted, so no digit is lost.
 
 use crate::python;
 use event::Raw;
@@ -9,7 +8,7 @@ use serde_json::{Map, Value};
 
 /// How deep references and combinations are followed.
 const MAX_DEPTH: u32 = 16;
-/// How many parts of a schema are looked at for one answer.
+/// How many parts of a schema one lookup visits. Schemas come from strangers and may refer to themselves.
 const MAX_PARTS: u32 = 2000;
 
 /// A JSON type.
@@ -31,34 +30,34 @@ pub enum JsonType {
     Object,
 }
 
-/// What is known of the type of one value: the parts of a schema that describe it, any of which may hold.
+/// The type of one value as far as a schema gives it: the parts of the schema that describe the value, any of which may apply.
 #[derive(Clone, Debug, Default)]
 pub struct Typed<'a> {
     root: Option<&'a Value>,
     any: Vec<&'a Value>,
 }
 
-/// Whether a text could become what its schema asks for.
+/// Whether a text has a type that its schema allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Converted {
-    /// It could.
+    /// It has.
     Fits,
-    /// It could not, and stays a string although none is allowed.
+    /// It has not, and became a string although the schema does not allow one.
     Misfit,
 }
 
 impl<'a> Typed<'a> {
-    /// What a schema says of the value that it is for.
+    /// The type of a value that `schema` describes.
     pub fn new(schema: &'a Value) -> Typed<'a> {
         Typed { root: Some(schema), any: vec![schema] }
     }
 
-    /// Whether anything is said of this value.
+    /// Whether a schema describes this value.
     pub fn is_known(&self) -> bool {
         !self.any.is_empty()
     }
 
-    /// What is said of the member `key` of this object.
+    /// The type of the member `key` of this object.
     pub fn property(&self, key: &str) -> Typed<'a> {
         let mut declared = Vec::new();
         let mut other = Vec::new();
@@ -69,14 +68,14 @@ impl<'a> Typed<'a> {
         Typed { root: self.root, any: if declared.is_empty() { other } else { declared } }
     }
 
-    /// What is said of the items of this array.
+    /// The type of the items of this array.
     pub fn items(&self) -> Typed<'a> {
         let mut any = Vec::new();
         self.visit(&mut |part| any.extend(part.get("items").filter(|i| i.is_object())));
         Typed { root: self.root, any }
     }
 
-    /// The names of the members that are declared, in their order.
+    /// The names of the declared members, in the order of the schema.
     pub fn keys(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let mut keys: Vec<&'a str> = Vec::new();
         self.visit(&mut |part| {
@@ -97,22 +96,22 @@ impl<'a> Typed<'a> {
         found
     }
 
-    /// Whether a value of this type may stand here; yes where nothing is known.
+    /// Whether the schema allows a value of this type; true where it gives no type.
     pub fn allows(&self, kind: JsonType) -> bool {
         self.kinds().is_none_or(|kinds| has(&kinds, kind))
     }
 
-    /// Whether the value is a string whatever its text is: only strings are allowed, or nothing is known of its type.
+    /// Whether every text is read as a string: the schema allows nothing else, or gives no type.
     pub fn only_string(&self) -> bool {
         self.kinds().is_none_or(|kinds| kinds == [JsonType::String])
     }
 
-    /// Appends the JSON of a raw text: of the allowed type that the text parses as. The order of the types in the schema has no
-    /// meaning. Any text is a string, so a string is what is left when no other type fits.
+    /// Appends the JSON of a raw text, read as the first allowed type that it parses as; a string comes last, since any text is one. The
+    /// order of the types in the schema does not matter.
     ///
-    /// Where only a string is allowed, or nothing is known, each byte of it is kept. Elsewhere white space round the text does
-    /// not count, and `null` and `None` are null where null is allowed, beside a string too, or where no string is. Valid JSON goes on as it is
-    /// written; objects and arrays may also have raw control characters in their strings, or be written as Python does.
+    /// If [`Typed::only_string`], every byte is kept. Otherwise white space round the text is dropped, and `null` and `None` are null where
+    /// the schema allows null or does not allow a string. Valid JSON stays as it is written; objects and arrays may also have raw control
+    /// characters in their strings, or be in Python's notation.
     pub fn convert(&self, text: &str, out: &mut String) -> Converted {
         let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
         kinds.sort_by_key(|kind| *kind == JsonType::String);
@@ -121,7 +120,7 @@ impl<'a> Typed<'a> {
             out.push_str(&event::quoted(text));
             return Converted::Fits;
         }
-        // Where neither null nor a string is allowed, the model leaves the argument out: `Schema::check` counts it as missing.
+        // Where neither null nor a string is allowed, null means that the argument is left out: `Schema::check` counts it as missing.
         let may_be_null = kinds.contains(&JsonType::Null) || !kinds.contains(&JsonType::String);
         if may_be_null && matches!(bare, "null" | "None") {
             out.push_str("null");
@@ -136,7 +135,7 @@ impl<'a> Typed<'a> {
         Converted::Misfit
     }
 
-    /// The types that are allowed, in no order; `None`: nothing is said of them.
+    /// The allowed types, in any order; `None` if the schema does not restrict them.
     fn kinds(&self) -> Option<Vec<JsonType>> {
         let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
         let mut kinds = Vec::new();
@@ -146,7 +145,7 @@ impl<'a> Typed<'a> {
         Some(kinds).filter(|kinds| !kinds.is_empty())
     }
 
-    /// Shows each part that says something of this value: the schema, what it refers to, and what it is combined of.
+    /// Calls `see` for each part that describes this value: the schema, the targets of its references, and its branches.
     fn visit(&self, see: &mut dyn FnMut(&'a Map<String, Value>)) {
         let mut walk = SchemaWalk { root: self.root, left: MAX_PARTS };
         for schema in &self.any {
@@ -200,7 +199,7 @@ impl<'a> SchemaWalk<'a> {
                         None => unknown = true,
                     }
                 }
-                // A branch that says nothing lets a string in, as a schema that says nothing does.
+                // A branch without a type allows a string, as a schema without a type does.
                 if unknown && !any.is_empty() {
                     union(&mut any, &[JsonType::String]);
                 }
@@ -227,7 +226,7 @@ impl<'a> SchemaWalk<'a> {
         kinds
     }
 
-    /// What a local reference stands for.
+    /// The target of a local reference.
     fn target(&self, part: &Map<String, Value>) -> Option<&'a Value> {
         let pointer = part.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root?.pointer(pointer)
@@ -238,7 +237,7 @@ fn branches<'a>(part: &'a Map<String, Value>, key: &str) -> impl Iterator<Item =
     part.get(key).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// The types that `type` names, in small or capital letters.
+/// The types that `type` lists, in small or capital letters.
 fn named(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     let kind = |name: &Value| {
         Some(match &name.as_str()?.to_ascii_lowercase()[..] {
@@ -278,7 +277,7 @@ fn values(part: &Map<String, Value>) -> Option<Vec<JsonType>> {
     Some(kinds)
 }
 
-/// Whether a type is allowed by a list in which a number stands for integers too.
+/// Whether a list allows a type; a list with `number` allows integers, too.
 fn has(kinds: &[JsonType], kind: JsonType) -> bool {
     kinds.contains(&kind) || kind == JsonType::Integer && kinds.contains(&JsonType::Number)
 }
@@ -291,7 +290,7 @@ fn union(kinds: &mut Vec<JsonType>, more: &[JsonType]) {
     }
 }
 
-/// What two lists allow; the first where they have nothing in common.
+/// The types that both lists allow; the first list if they have none in common.
 fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     let mut kinds: Vec<JsonType> = a.iter().copied().filter(|kind| has(b, *kind)).collect();
     if a.contains(&JsonType::Number) && !b.contains(&JsonType::Number) && b.contains(&JsonType::Integer) {
@@ -300,7 +299,7 @@ fn both(a: &[JsonType], b: &[JsonType]) -> Vec<JsonType> {
     if kinds.is_empty() { a.to_vec() } else { kinds }
 }
 
-/// Appends the JSON of `text`, which is `bare` with white space round it, if it can be of this type.
+/// Appends the JSON of `text`, which is `bare` with white space round it, if it parses as this type.
 fn read(kind: JsonType, text: &str, bare: &str, out: &mut String) -> bool {
     let json = match (kind, bare) {
         (JsonType::Boolean, "true" | "True") => "true",
@@ -330,7 +329,7 @@ fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) && Raw::parse(text).is_ok()
 }
 
-/// Whether a number has no fraction, told by its digits: `5.0` and `5e2` have none.
+/// Whether a number is an integer by its digits, as `5.0` and `5e2` are.
 fn is_whole(number: &str) -> bool {
     let (digits, power) = number.split_once(['e', 'E']).unwrap_or((number, ""));
     let fraction = digits.split_once('.').map_or("", |(_, fraction)| fraction);

@@ -6,18 +6,18 @@ use event::Raw;
 use json::Shape;
 use std::borrow::Cow;
 
-/// A JSON object, in one line, as the model wrote it: digits and the order of keys are kept.
+/// A JSON object on one line. Digits and the order of keys are the model's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arguments {
     text: String,
 }
 
 impl Arguments {
-    /// Checks a text strictly: one object, no key twice, nothing that parsers read differently, no U+0000. An empty text is `{}`:
+    /// Checks a text strictly (see [`json::check`]): one object, without U+0000, which no command line can hold. An empty text is `{}`:
     /// providers write it for a call without arguments.
     ///
     /// # Errors
-    /// [`Refusal`], for the model.
+    /// A [`Refusal`], written for the model.
     pub fn read(text: &str) -> Result<Self, Refusal> {
         if text.trim_ascii().is_empty() {
             return Ok(Arguments { text: "{}".to_owned() });
@@ -26,7 +26,7 @@ impl Arguments {
         if checked.shape != Shape::Object {
             return Err(Refusal::NotAnObject(checked.shape.name()));
         }
-        // The escape is the only way to write the character in JSON; the walk tells it from an escaped backslash.
+        // Only the escape can write the character in JSON, but the same text may be an escaped backslash before `u0000`.
         if text.contains("\\u0000") && has_nul(checked.value) {
             return Err(Refusal::Nul);
         }
@@ -45,7 +45,7 @@ impl Arguments {
         self.raw().into_iter().flat_map(Raw::entries)
     }
 
-    /// The member `key`; `None` when it is missing or `null`.
+    /// The member `key`; `None` if it is missing or `null`.
     pub fn get(&self, key: &str) -> Option<Raw<'_>> {
         self.raw()?.get(key)
     }
@@ -55,7 +55,7 @@ impl Arguments {
         self.raw().map(canonical).unwrap_or_default()
     }
 
-    /// What tells this call from another with the same id.
+    /// A digest of the name and the arguments, which differs between calls with the same id.
     pub fn fingerprint(&self, name: &str) -> Hash {
         digest([name.as_bytes(), self.canonical().as_bytes()])
     }
@@ -82,7 +82,7 @@ impl Arguments {
     }
 }
 
-/// A value as one item of a command line: a string as its text, everything else as its JSON, on one line.
+/// A value as one item of a command line: the text of a string, the JSON of any other value.
 pub fn plain(value: Raw<'_>) -> String {
     match value.str() {
         Some(text) => text.into_owned(),
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_parsers_read_differently_is_refused() {
-        assert!(refused(r#"{"path":"a","path":"/etc"}"#).contains("stands twice"));
-        assert!(refused(r#"{"a":{"b":1,"\u0062":2}}"#).contains("stands twice"));
+        assert!(refused(r#"{"path":"a","path":"/etc"}"#).contains("appears twice"));
+        assert!(refused(r#"{"a":{"b":1,"\u0062":2}}"#).contains("appears twice"));
         assert!(refused(r#"{"a":1e400}"#).contains("out of range"));
         assert!(refused(r#"{"a":NaN}"#).contains("not valid JSON"));
         assert!(refused(r#"{"a":"\ud83d"}"#).contains("surrogate"));

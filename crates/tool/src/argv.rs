@@ -1,11 +1,11 @@
-//! A command line with places for arguments. There is no shell: each item reaches the command as it is.
+//! A command line with places for arguments. There is no shell: each item reaches the command unchanged.
 //!
 //! - `{name}` alone is an item that holds that argument; text around it is kept (`https://host/{name}`).
 //! - An item that begins with `-` takes an argument only after a `=`: `--unit={name}`.
-//! - A value that begins with `-` is refused where the item would begin with it, unless a `--` stands before.
+//! - A value that begins with `-` is refused where the item would begin with it, unless an item `--` precedes it.
 //! - An argument that is missing or `null` drops its item, and only that one: write `--unit={unit}`, not `--unit`, `{unit}`.
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
-//! - Strings are taken as their text, all other values as their JSON.
+//! - A string gives its text, any other value its JSON.
 
 use crate::argument::{Arguments, plain};
 use crate::refusal::{MAX_ITEM, Refusal};
@@ -23,8 +23,8 @@ enum Part {
 }
 
 impl Template {
-    /// Reads the items of a command; the first is the program and holds no argument. `declared` says whether the schema lets an
-    /// argument of that name in.
+    /// Reads the items of a command; the first is the program and has no place for an argument. `declared` returns whether the schema
+    /// declares an argument of that name.
     ///
     /// # Errors
     /// What is wrong, with the remedy, for the author of the tools file.
@@ -104,7 +104,7 @@ impl Template {
     }
 }
 
-/// Cuts an item at its places.
+/// Splits an item at its places for arguments.
 fn parts(item: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut text = String::new();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(fill(&["w", "{n}"], r#"{"n":-5}"#), Err(Refusal::Option("n".into())));
         assert_eq!(fill(&["w", "--", "{city}"], r#"{"city":"-x"}"#).unwrap(), ["w", "--", "-x"]);
         assert_eq!(fill(&["w", "--c={city}"], r#"{"city":"-x"}"#).unwrap(), ["w", "--c=-x"]);
-        // A "--" that a model writes opens nothing.
+        // A "--" that a model writes does not protect the values after it.
         assert_eq!(
             fill(&["w", "{city}", "{unit}"], r#"{"city":"--","unit":"-x"}"#),
             Err(Refusal::Option("city".into()))

@@ -1,10 +1,10 @@
-//! Under which key a result is kept.
+//! The key of a result in the cache.
 
 use crate::argument::Arguments;
 use crate::canonical::{Hash, digest};
 
-/// The key of a call's result: the tool's whole definition, the canonical arguments, the environment that the tool is let have
-/// (names and values), and the folder it runs in. Whatever could change the result changes the key.
+/// The key of a call's result: a digest of the tool's definition, the canonical arguments, the environment that the tool gets (names and
+/// values), and the folder it runs in. Whatever could change the result changes the key.
 pub fn key(definition: &Hash, arguments: &Arguments, env: &[(String, String)], folder: &str) -> Hash {
     let canonical = arguments.canonical();
     let mut texts: Vec<&[u8]> = vec![definition, canonical.as_bytes(), folder.as_bytes()];

@@ -1,4 +1,4 @@
-//! One call of a model, from either of the two places where it stands.
+//! One call of a model, from its event or from the assistant's message.
 
 use crate::argument::Arguments;
 use crate::canonical::Hash;
@@ -6,10 +6,10 @@ use crate::refusal::Refusal;
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
 
-/// What names a call in a log or a run: its stream, as JSON, and its id.
+/// The name of a call in a log or a run: its stream, as JSON, and its id.
 pub(crate) type CallKey = (Option<Box<str>>, Box<str>);
 
-/// A call as it came. Nothing is known yet of the tool it names.
+/// A call as the model requested it. Its tool may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// The stream it belongs to, as JSON; `None` is the unnamed one.
@@ -18,7 +18,7 @@ pub struct Call {
     pub choice: u32,
     /// The time of its event in milliseconds, as JSON.
     pub t: Option<Box<str>>,
-    /// Its position among the calls of the turn, if the event said so.
+    /// Its position among the calls of the turn, if the event has one.
     pub index: Option<i64>,
     /// Its id.
     pub id: Box<str>,
@@ -52,14 +52,14 @@ impl Call {
         }
     }
 
-    /// Reads the calls of an assistant's message, in order. `event` is the line that it stood in.
+    /// Reads the calls of an assistant's message, in order. `event` is the line that holds the message.
     pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<Call> {
         let calls = message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate();
         calls
             .map(|(n, call)| {
                 let function = call.get("function").unwrap_or(call);
                 let arguments = match function.get("arguments") {
-                    // Some servers write the object itself where OpenAI writes its text.
+                    // Some servers write the object itself, not its text (docs/deviations.md).
                     Some(arguments) if arguments.is_str() => Arguments::read(&arguments.str().unwrap_or_default()),
                     Some(arguments) => Arguments::read(arguments.text()),
                     None => Arguments::read(""),
@@ -82,7 +82,7 @@ impl Call {
         (self.stream.clone(), self.id.clone())
     }
 
-    /// What tells this call from another that was given the same id; `None` when its arguments are not known.
+    /// See [`Arguments::fingerprint`]; `None` if the arguments are refused.
     pub fn fingerprint(&self) -> Option<Hash> {
         self.arguments.as_ref().ok().map(|arguments| arguments.fingerprint(&self.name))
     }
@@ -93,7 +93,7 @@ impl Call {
     }
 }
 
-/// A call without an id is known by its position, the same in its event and in the message.
+/// The id of a call; one without an id is named by its position, which its event and the message share.
 fn id(given: Option<&str>, position: i64) -> Box<str> {
     match given {
         Some(id) if !id.is_empty() => id.into(),

@@ -1,4 +1,4 @@
-//! One spelling for JSON values that mean the same, so that they can be compared and hashed.
+//! One text for all JSON texts of a value, so that values can be compared and hashed.
 
 use event::{Raw, push_string};
 use sha2::{Digest, Sha256};

@@ -1,15 +1,15 @@
 //! What a call may do to the world.
 
-/// What a call may do to the world, and so when it may start. Only the tools file says so; nothing a provider or a server of
-/// tools writes (such as MCP's `readOnlyHint`) grants a class.
+/// What a call may do to the world, which decides when it may start. Only the tools file grants a class: a hint of a server of tools, such
+/// as MCP's `readOnlyHint`, comes from a stranger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// Looks, and changes nothing: may start before the turn is complete, and may run again.
+    /// Reads and changes nothing: may start before the turn is complete, and may run again.
     Read,
     /// Changes something: waits until the assistant's message is complete. The default.
     #[default]
     Write,
-    /// Needs a person's yes besides.
+    /// Waits for the message as a write call does, and needs a person's approval.
     Danger,
 }
 

@@ -174,7 +174,7 @@ mod tests {
             ("{}", "required"),
             (r#"{"city":7}"#, "string"),
             (r#"{"city":"-x"}"#, "begins with \"-\""),
-            (r#"{"city":"a","city":"b"}"#, "stands twice"),
+            (r#"{"city":"a","city":"b"}"#, "appears twice"),
             (r#"{"city":"a\u0000"}"#, "U+0000"),
             ("null", "null"),
         ] {

@@ -170,7 +170,7 @@ mod tests {
             (r#"[{"type":"function","function":{}}]"#, "tool 1: it has no name"),
             (r#"[{"name":"../x"}]"#, r#"tool 1 ("../x"): the name must be 1 to 128"#),
             (r#"[{"name":"a"},{"name":"a"}]"#, r#"tool 2 ("a"): another tool has this name"#),
-            (r#"[{"name":"a","name":"b"}]"#, "stands twice"),
+            (r#"[{"name":"a","name":"b"}]"#, "appears twice"),
             (
                 r#"[{"name":"a","parameters":{"type":"objekt"}}]"#,
                 r#"tool 1 ("a"): parameters: the schema is not valid"#,

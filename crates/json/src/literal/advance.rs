@@ -1,13 +1,13 @@
-//! How far one step of a reader came.
+//! The result of one step of a reader.
 
 /// Where reading goes on, in bytes of the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Advance {
     On(usize),
-    /// The rest has to be seen together with what follows it.
+    /// The rest must be read together with the text that follows it.
     Hold(usize),
     End(usize),
 }
 
-/// One step, or why the text breaks the notation.
+/// The result of one step, or why the text breaks the notation.
 pub(super) type Outcome = Result<Advance, &'static str>;

@@ -1,11 +1,11 @@
-//! The words of Gemma's notation, which stand without quotes.
+//! The words of Gemma's notation, which have no quotes.
 
 use super::advance::{Advance, Outcome};
 use super::reader::{Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
 use super::string::{MarkStart, StringForm, escape};
 
 impl Literal {
-    /// A value that is neither an object nor an array begins at `at`.
+    /// Reads the beginning of a scalar at `at`.
     pub(super) fn gemma(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
@@ -22,7 +22,7 @@ impl Literal {
         Ok(self.go(LiteralState::Head, at))
     }
 
-    /// A key begins at `at`.
+    /// Reads the beginning of a key at `at`.
     pub(super) fn gemma_key(&mut self, text: &str, at: usize, quote: &'static str, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if MarkStart::with(rest, quote) == MarkStart::Perhaps {
@@ -42,7 +42,7 @@ impl Literal {
         })
     }
 
-    /// A word that may still be a number or a constant.
+    /// Reads a word that may still be a number or a constant.
     pub(super) fn head(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         for (n, byte) in text[at..].bytes().enumerate() {
             if ends(byte) {
@@ -68,7 +68,7 @@ impl Literal {
         Ok(Advance::On(text.len()))
     }
 
-    /// A word that is a string.
+    /// Reads a word that is a string.
     pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let at = self.run(text, at, ends, out)?;
         if at < text.len() {
@@ -78,7 +78,7 @@ impl Literal {
         Ok(Advance::On(at))
     }
 
-    /// A word that is a key.
+    /// Reads a word that is a key.
     pub(super) fn bare_key(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let at = self.run(text, at, no_key, out)?;
         if at < text.len() {
@@ -88,8 +88,7 @@ impl Literal {
         Ok(Advance::On(at))
     }
 
-    /// Writes a word up to where it ends, less the white space there. `word` holds what comes before, or the white space that may
-    /// be the last.
+    /// Writes a word up to its end, without the white space there. White space that may be the last is kept in `word`.
     fn run(&mut self, text: &str, at: usize, ends: fn(u8) -> bool, out: &mut String) -> Result<usize, &'static str> {
         let end = text.bytes().skip(at).position(ends).map_or(text.len(), |n| at + n);
         let mut rest = &text[at..end];
@@ -112,7 +111,7 @@ impl Literal {
     }
 }
 
-/// The string that `rest` begins with, and how wide its opening mark is.
+/// The kind of string that `rest` begins with, and the length of its opening mark.
 fn opening(rest: &str, quote: &'static str) -> Option<(StringForm, usize)> {
     match rest.strip_prefix(quote) {
         Some(_) => Some((StringForm::Between(quote), quote.len())),
@@ -126,12 +125,12 @@ fn trimmed(word: &str) -> &str {
     word.trim_end_matches(WHITE)
 }
 
-/// What ends a value.
+/// Whether a byte ends a word.
 fn ends(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']')
 }
 
-/// What ends a key, or cannot stand in one.
+/// Whether a byte ends a key, or cannot be in one.
 fn no_key(byte: u8) -> bool {
     matches!(byte, b':' | b',' | b'{' | b'}' | b'[' | b']' | b'"' | b'<')
 }

@@ -1,33 +1,33 @@
-//! Numbers of Python, turned into numbers of JSON digit by digit.
+//! Python's numbers, turned into JSON's digit by digit (<https://docs.python.org/3/reference/lexical_analysis.html#numeric-literals>).
 
 /// A number that is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Number {
     part: NumberPart,
-    /// What digits to the base 16, 8 or 2 come to: nine decimal digits a limb, the lowest first.
+    /// The value of digits to the base 16, 8 or 2: nine decimal digits a limb, the lowest first.
     limbs: Vec<u32>,
     digits: usize,
-    /// An underscore, which only a digit may follow.
+    /// Whether the last byte was an underscore, which only a digit may follow.
     score: bool,
 }
 
-/// How many digits to another base are read. What they come to is worked out anew with each of them.
+/// The most digits to another base. Each of them multiplies all limbs, so that the time grows with the square.
 const MAX_DIGITS: usize = 4096;
 
 const NO_NUMBER: &str = "a number is not valid JSON";
 
-/// What was read last.
+/// The part of the number that was read last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NumberPart {
     Start,
     Sign,
-    /// A zero that begins the number and was not written.
+    /// A leading zero, not yet written.
     Zero,
-    /// The letter after it, then digits.
+    /// The letter of the base after a zero, then its digits.
     Base(u32),
     Digits(u32),
     Whole,
-    /// A point that was not written, with digits before it or none.
+    /// A point that is not yet written: after digits, and without any.
     Point,
     LonePoint,
     Fraction,
@@ -41,10 +41,10 @@ impl Number {
         Number { part: NumberPart::Start, limbs: Vec::new(), digits: 0, score: false }
     }
 
-    /// Takes a byte; false if the number ended before it.
+    /// Takes a byte; returns false if the number ended before it.
     ///
     /// # Errors
-    /// It is no number, or none of JSON's.
+    /// The text is not a number, or one that JSON does not have.
     pub fn take(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         let c = char::from(byte);
         let base = if let NumberPart::Base(base) | NumberPart::Digits(base) = self.part { base } else { 10 };
@@ -125,7 +125,7 @@ impl Number {
         Ok(true)
     }
 
-    /// The number ended before `byte`.
+    /// Ends the number before `byte`.
     fn end(&mut self, byte: u8, out: &mut String) -> Result<bool, &'static str> {
         if byte.is_ascii_alphanumeric() || byte == b'.' || !byte.is_ascii() {
             return Err(NO_NUMBER);
@@ -144,7 +144,7 @@ impl Number {
         Ok(false)
     }
 
-    /// One more digit of a whole number, however large.
+    /// Adds a digit to the value of a whole number of any size.
     fn add(&mut self, base: u32, digit: u32) -> Result<(), &'static str> {
         const LIMB: u64 = 1_000_000_000;
         self.digits += 1;

@@ -1,4 +1,4 @@
-//! What only Python's notation has: prefixes and joined strings, round brackets, and arguments with and without names.
+//! The parts that only Python's notation has: prefixes and joined strings, round brackets, arguments with and without names.
 
 use super::advance::{Advance, Outcome};
 use super::number::Number;
@@ -8,7 +8,7 @@ use super::string::{self, StringForm, escape};
 const NO_VALUE: &str = "unexpected text where a value should begin";
 
 impl Literal {
-    /// A scalar of Python, or round brackets.
+    /// Reads the beginning of a scalar of Python, or of round brackets.
     pub(super) fn python(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let key = self.role == Role::Key;
         match text.as_bytes()[at] {
@@ -37,7 +37,7 @@ impl Literal {
         }
     }
 
-    /// An argument begins at `at`.
+    /// Reads the beginning of an argument at `at`.
     pub(super) fn argument(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let rest = &text[at..];
         if rest.starts_with('*') {
@@ -56,7 +56,7 @@ impl Literal {
         Ok(self.go(LiteralState::Value, at))
     }
 
-    /// The next argument has no name of its own.
+    /// Begins an argument without a name: it gets the next positional one.
     fn unnamed(&mut self, out: &mut String) -> Result<(), &'static str> {
         if self.named {
             return Err("an argument without a name comes after one with a name");
@@ -76,7 +76,7 @@ impl Literal {
         sink.push_str("\":");
     }
 
-    /// A word of Python: a constant, the prefix of a string, or perhaps the name of an argument.
+    /// Reads a word of Python: a constant, the prefix of a string, or the name of an argument.
     pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
@@ -99,7 +99,7 @@ impl Literal {
         self.constant(end, out)
     }
 
-    /// After a word that begins an argument, at the next byte that is no white space.
+    /// Decides on a word that begins an argument, at the next byte that is not white space.
     pub(super) fn name(&mut self, byte: u8, at: usize, out: &mut String) -> Outcome {
         if byte != b'=' {
             known(&self.word).ok_or(NO_VALUE)?;
@@ -113,7 +113,7 @@ impl Literal {
         Ok(self.go(LiteralState::Value, at + 1))
     }
 
-    /// The word in hand is a constant, and ends at `at`.
+    /// Writes the word as a constant, which ends at `at`.
     fn constant(&mut self, at: usize, out: &mut String) -> Outcome {
         let json = known(&self.word).ok_or(NO_VALUE)?;
         let quote = if self.role == Role::Key { "\"" } else { "" };
@@ -124,7 +124,7 @@ impl Literal {
         Ok(self.scalar(at))
     }
 
-    /// At the quotation mark that opens a string of Python: one, three, or the two of an empty string.
+    /// Reads the quotation marks that open a string of Python: one, three, or the two of an empty string.
     pub(super) fn quote(&mut self, text: &str, at: usize, raw: bool) -> Advance {
         let rest = &text.as_bytes()[at..];
         let quote = rest[0];
@@ -139,7 +139,7 @@ impl Literal {
         self.go(state, at + width)
     }
 
-    /// After a string of Python: another one joins it, with its prefix; anything else ends it.
+    /// Reads on after a string of Python: the next string joins it, with its prefix; anything else ends it.
     pub(super) fn joint(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let rest = &text.as_bytes()[at..];
         let letters = rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count();
@@ -157,7 +157,7 @@ impl Literal {
     }
 }
 
-/// What a word of Python or JSON means.
+/// The JSON of a constant of Python or JSON.
 fn known(word: &str) -> Option<&'static str> {
     match word {
         "True" | "true" => Some("true"),

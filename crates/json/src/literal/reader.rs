@@ -1,28 +1,28 @@
-//! The state of a reader, and what both notations do with it: brackets, commas, and output that is held back.
+//! The state of a reader, and the steps of both notations: brackets, commas, and output that is held back.
 
 use super::advance::{Advance, Outcome};
 use super::number::Number;
 use super::string::StringForm;
 use event::MAX_DEPTH;
 
-/// How values are written.
+/// A notation of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notation {
-    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments stand in `(a=1, b='x')`.
+    /// Python's literals, and JSON's words: `{'a': [1, True], "b": None}`. Arguments are written `(a=1, b='x')`.
     Python,
-    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments stand in `{a:1,b:x}`.
+    /// `{key:value,…}` with bare keys and words, and strings between two of `quote`. Arguments are written `{a:1,b:x}`.
     Gemma {
-        /// `<|"|>` (Gemma 4) or `<escape>` (FunctionGemma). A string has no escape for it.
+        /// `<|"|>` (Gemma 4) or `<escape>` (FunctionGemma). A string cannot contain it.
         quote: &'static str,
     },
 }
 
-/// How far a reader came, in bytes of the text it was given.
+/// The result of a piece: how many of its bytes were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It needs more text. Bytes after these are given again, with more behind them.
+    /// The reader needs more text. The caller passes the other bytes again, with more text behind them.
     More(usize),
-    /// What it reads ended after these bytes.
+    /// The value or the arguments ended after these bytes.
     End(usize),
     /// After these bytes the text breaks the notation: why, as the end of a sentence.
     Invalid(usize, &'static str),
@@ -33,23 +33,23 @@ pub enum Progress {
 pub struct Literal {
     pub(super) notation: Notation,
     pub(super) state: LiteralState,
-    /// What the scalar in hand is.
+    /// The role of the scalar that is being read.
     pub(super) role: Role,
     pub(super) open: Vec<OpenBracket>,
-    /// The names that positional arguments take.
+    /// The names for positional arguments.
     pub(super) positional: std::vec::IntoIter<String>,
-    /// An argument with a name was read: no positional one may follow.
+    /// Whether an argument with a name was read, after which no positional one may follow.
     pub(super) named: bool,
-    /// A word that is not decided yet, or the white space after one.
+    /// A word that may still be one thing or another, or the white space after one.
     pub(super) word: String,
-    /// The output since the first of the brackets that may be a tuple's or may only group, and where in it each of them stands.
+    /// The output since the first round bracket that may begin a tuple or only group, and the offsets of these brackets in it.
     pub(super) held: String,
     pub(super) undecided: Vec<usize>,
 }
 
-/// How far a word may go before it is decided, and white space inside one, in bytes.
+/// The longest word that is kept until it is decided, and the longest white space inside one, in bytes.
 pub(super) const MAX_WORD: usize = 4096;
-/// How much may stand in round brackets before it is known whether they are a tuple's, in bytes of JSON.
+/// The most JSON that is held back for round brackets that may be a tuple's, in bytes.
 pub(super) const MAX_HELD: usize = 64 * 1024;
 
 pub(super) const TOO_LONG: &str = "a word is too long";
@@ -59,22 +59,22 @@ pub(super) const SHORT: &str = "the value is incomplete";
 pub(super) enum LiteralState {
     /// Before the arguments.
     Begin,
-    /// A value must come.
+    /// Before a value.
     Value,
-    /// A value or the closing bracket.
+    /// Before a value or the closing bracket.
     Item,
-    /// A key or the closing bracket.
+    /// Before a key or the closing bracket.
     Key,
-    /// An argument or the closing bracket of the call.
+    /// Before an argument or the closing bracket of the call.
     Argument,
     /// After `**`: a dict, whose members are arguments.
     Splat,
-    /// At a quotation mark, which may be one of three.
+    /// At a quotation mark, which may be the first of three.
     Quote {
         raw: bool,
     },
     Text(StringForm),
-    /// After a string of Python, which the next one may join.
+    /// After a string of Python, which another may join.
     Joint,
     Number(Number),
     /// Inside a word, and after one that may be the name of an argument.
@@ -95,14 +95,14 @@ pub(super) enum LiteralState {
 pub(super) enum Role {
     Value,
     Key,
-    /// It may be the name of an argument.
+    /// Perhaps the name of an argument.
     Argument,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OpenBracket {
     pub(super) bracket: Bracket,
-    /// Something stands in it, so that a comma comes before the next.
+    /// Whether it has an item or a member, so that the next needs a comma.
     pub(super) filled: bool,
 }
 
@@ -111,7 +111,7 @@ pub(super) enum Bracket {
     Object,
     Array,
     Tuple,
-    /// Round brackets with no comma in them so far.
+    /// Round brackets without a comma so far.
     Group,
     /// The arguments of a call of Python.
     Call,
@@ -134,7 +134,7 @@ impl Literal {
         }
     }
 
-    /// A scalar ended before `at`.
+    /// Ends a scalar before `at`.
     pub(super) fn scalar(&mut self, at: usize) -> Advance {
         if std::mem::replace(&mut self.role, Role::Value) == Role::Key {
             self.go(LiteralState::Colon, at)
@@ -143,12 +143,12 @@ impl Literal {
         }
     }
 
-    /// A value ended before `at`.
+    /// Ends a value before `at`.
     pub(super) fn ended(&mut self, at: usize) -> Advance {
         if self.open.is_empty() { Advance::End(at) } else { self.go(LiteralState::Next, at) }
     }
 
-    /// A comma after a value.
+    /// Reads a comma after a value.
     pub(super) fn next(&mut self, at: usize, out: &mut String) -> Outcome {
         let Some(frame) = self.open.last_mut() else { return Err(SHORT) };
         let state = match frame.bracket {
@@ -157,7 +157,7 @@ impl Literal {
             Bracket::Array | Bracket::Tuple => LiteralState::Item,
             Bracket::Group => {
                 frame.bracket = Bracket::Tuple;
-                // Brackets inside this one are closed, so that it is the last that was not decided.
+                // Brackets inside this one are closed, so it is the last undecided one.
                 self.held.insert(self.undecided.pop().unwrap_or_default(), '[');
                 self.release(out);
                 LiteralState::Item
@@ -176,7 +176,7 @@ impl Literal {
         })
     }
 
-    /// The closing bracket at `at`.
+    /// Reads the closing bracket at `at`.
     pub(super) fn close(&mut self, at: usize, out: &mut String) -> Outcome {
         let Some(frame) = self.open.pop() else { return Err(SHORT) };
         match frame.bracket {
@@ -207,7 +207,7 @@ impl Literal {
         Ok(())
     }
 
-    /// The comma before an item or a member, unless it is the first.
+    /// Writes the comma before an item or a member, unless it is the first.
     pub(super) fn comma(&mut self, out: &mut String) {
         if self.open.last_mut().is_some_and(|f| std::mem::replace(&mut f.filled, true)) {
             self.sink(out).push(',');
@@ -219,7 +219,7 @@ impl Literal {
         Advance::On(at)
     }
 
-    /// Writes what was held, once nothing is undecided.
+    /// Releases the output that was held back, once no bracket is undecided.
     pub(super) fn release(&mut self, out: &mut String) {
         if self.undecided.is_empty() {
             out.push_str(&self.held);
@@ -227,7 +227,7 @@ impl Literal {
         }
     }
 
-    /// Where output goes.
+    /// Where output is written: held back while a bracket is undecided.
     pub(super) fn sink<'o>(&'o mut self, out: &'o mut String) -> &'o mut String {
         if self.undecided.is_empty() { out } else { &mut self.held }
     }

@@ -1,21 +1,21 @@
-//! The inside of a string, turned into the inside of a JSON string.
+//! The content of a string, turned into the content of a JSON string.
 
 use super::advance::Advance;
 use memchr::{memchr, memchr2};
 
-/// A string that is being read.
+/// The notation of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StringForm {
-    /// Python's, up to one or three of `quote`. In a raw one a backslash is a backslash.
+    /// Python's, up to one or three of `quote`. In a raw string a backslash means itself.
     Python { quote: u8, triple: bool, raw: bool },
     /// JSON's.
     Json,
-    /// Raw text up to this delimiter, whose first byte it holds only once.
+    /// Raw text up to this delimiter, which contains its first byte only once.
     Between(&'static str),
 }
 
 impl StringForm {
-    /// Reads on from `at`: `End` is after the closing mark. Nothing is held but a mark or an escape that the text ends in.
+    /// Reads on from `at`. `End` is after the closing mark. Holds back only a mark or an escape that a split went through.
     pub fn read(self, text: &str, at: usize, out: &mut String) -> Advance {
         let rest = &text.as_bytes()[at..];
         let (quote, found) = match self {
@@ -48,7 +48,7 @@ impl StringForm {
             },
             StringForm::Python { raw: true, .. } => match rest.as_bytes().get(1) {
                 None => Advance::Hold(end),
-                // Both are kept; a mark here closes nothing, and a backslash here does not save the next mark.
+                // Both bytes are kept: a quote after a backslash closes nothing, and the second of two backslashes does not protect the quote after it.
                 Some(b'\\' | b'"' | b'\'') => {
                     escape(&rest[..2], out);
                     Advance::On(end + 2)
@@ -74,7 +74,7 @@ impl StringForm {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MarkStart {
     Yes,
-    /// It is too short to tell.
+    /// The text is too short to decide.
     Perhaps,
     No,
 }
@@ -91,7 +91,7 @@ impl MarkStart {
     }
 }
 
-/// Appends `text` as the inside of a JSON string.
+/// Appends `text` as content of a JSON string.
 pub(super) fn escape(text: &str, out: &mut String) {
     if text.bytes().all(|b| b >= 0x20 && !matches!(b, b'"' | b'\\' | 0x7f | 0xc2)) {
         return out.push_str(text);
@@ -100,7 +100,7 @@ pub(super) fn escape(text: &str, out: &mut String) {
     out.push_str(&quoted[1..quoted.len() - 1]);
 }
 
-/// Whether these letters may stand before a string of Python, and if so whether it is raw. That of `f` is taken as it stands.
+/// Whether a string with these letters before it is raw; `None` if Python has no such prefix. The braces of an `f` string are text.
 pub(super) fn prefix(letters: &str) -> Option<bool> {
     let mut low = [0; 2];
     let low = low.get_mut(..letters.len())?;
@@ -113,7 +113,7 @@ pub(super) fn prefix(letters: &str) -> Option<bool> {
     }
 }
 
-/// The first character of `rest` is text.
+/// Takes the first character of `rest` as text.
 fn plain(rest: &str, at: usize, out: &mut String) -> Advance {
     escape(&rest[..1], out);
     Advance::On(at + 1)
@@ -127,14 +127,14 @@ struct Escape {
 
 enum Meaning {
     Char(char),
-    /// Half of a surrogate pair, which JSON can write too.
+    /// Half of a surrogate pair, which JSON can escape, too.
     Half(u32),
-    /// A line that goes on.
+    /// An escaped line end, which joins two lines.
     Nothing,
 }
 
 impl Escape {
-    /// The escape that `rest` begins with; `None` if more of it has to be seen. A backslash that begins none means itself.
+    /// The escape at the beginning of `rest`; `None` if it may be longer than `rest`. A backslash that begins no escape means itself.
     fn read(rest: &str, json: bool) -> Option<Escape> {
         let b = rest.as_bytes();
         let one = |c: char| Some(Escape { width: 2, meant: Meaning::Char(c) });

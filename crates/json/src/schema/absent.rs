@@ -1,17 +1,17 @@
-//! `null` for an argument that may be left out.
+//! `null` for an argument that the model leaves out.
 //!
 //! Models send it to schemas that do not allow it: those on Groq emit every declared property
-//! (<https://github.com/vierisid/jarvis/pull/199>), and schemas for OpenAI's strict mode leave them no other way to say it
-//! (<https://github.com/livekit/agents-js/pull/2308>). So a member that the schema declares, and that is `null` although the
-//! schema does not allow that, counts as missing. Only the validation treats it so: the arguments stay as they came.
+//! (<https://github.com/vierisid/jarvis/pull/199>), and OpenAI's strict mode requires every property
+//! (<https://github.com/livekit/agents-js/pull/2308>). So a declared member that is `null` although the schema does not allow `null` counts
+//! as missing. This holds for the validation only: the arguments stay as they came.
 
 use crate::{JsonType, Typed};
 use serde_json::Value;
 
-/// How many members are looked up, since each costs a walk over the schema. Further ones stay.
+/// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
 const LOOKED_UP: u32 = 100_000;
 
-/// Takes out of a value the members that count as missing, at any depth. Gives whether there were any.
+/// Removes the members that count as missing from a value, at any depth. Returns whether there were any.
 pub(super) fn leave_out_nulls(value: &mut Value, typed: &Typed<'_>) -> bool {
     Nulls { left: LOOKED_UP, found: false }.leave_out(value, typed)
 }

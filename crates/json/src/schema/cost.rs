@@ -1,28 +1,27 @@
-//! What a schema may cost: the steps of a validation, counted before it begins.
+//! The cost of a schema: the steps of a validation, counted before the schema is compiled.
 //!
 //! Alternatives and references that lead to each other multiply: thirty pairs of references, 2 kB of schema, are a billion
-//! steps at one value. The validator remembers what came of a list or an object under a schema that refers to itself, and of
-//! nothing else. So everything else is counted, with its references followed; a schema that costs too much is not compiled.
+//! steps at one value. The validator (jsonschema 0.60) remembers only the results of lists and objects under a schema that refers to
+//! itself. So the steps of everything else are counted here, with references followed; a schema with too many is refused.
 
 use super::references::References;
 use serde_json::{Map, Value};
 use std::collections::{HashMap, HashSet};
 
-/// Steps of a validation along one path down the value, from which on a schema is refused. One without references has about
-/// as many as it has keywords.
+/// The most steps of a validation along one path down the value. A schema without references takes about as many as it has keywords.
 const MAX_STEPS: u64 = 1_000_000;
-/// Steps of the validation of one value as a whole.
+/// The most steps of the validation of a whole value.
 const MAX_TOTAL: u64 = 200_000_000;
-/// How many schemas in a row may apply to the same value. Each takes stack, and so often as the value is deep.
+/// How many schemas in a row may apply to the same value. Each takes stack at each level of the value.
 const MAX_ROW: usize = 48;
 /// How many schemas the references may lead through on one path down the value.
 const MAX_NESTED: usize = 1_000;
 /// How many parts may have an `$id`, since each reference is looked up in all of them.
 const MAX_ROOTS: usize = 100;
-/// Steps that an explanation may take.
+/// The most steps of an explanation.
 const AFFORDABLE: u64 = 2_000_000;
 
-/// Steps that a validation takes along one path down a value, at most.
+/// The most steps that a validation takes along one path down a value.
 ///
 /// # Errors
 /// Why the schema is too complex.
@@ -33,7 +32,7 @@ pub(super) fn steps(root: &Value) -> Result<u64, &'static str> {
     }
     let mut weigh = CostCount { references, places: HashMap::new(), paths: HashMap::new(), recursive: HashSet::new() };
     let mut sum = weigh.path(root, 0)?;
-    // What refers to itself is validated once for each list and object that it meets.
+    // A schema that refers to itself is validated once for each list and object that it applies to.
     for part in &weigh.recursive {
         sum = sum.saturating_add(weigh.paths.get(part).copied().flatten().unwrap_or(MAX_STEPS));
     }
@@ -43,29 +42,29 @@ pub(super) fn steps(root: &Value) -> Result<u64, &'static str> {
 const MANY: &str = "its references and alternatives multiply to more than 1,000,000 steps at one value";
 const ROW: &str = "more than 48 schemas in a row apply to one value";
 
-/// Whether arguments of this length, or else this many values, can be validated in `steps` each.
+/// Whether a value can be validated in `steps` for each part of it. `length` is that of its text, a quick bound of the number of parts.
 pub(super) fn bearable(steps: u64, length: usize, value: &Value) -> bool {
     let bears = |parts: u64| steps.saturating_mul(parts) <= MAX_TOTAL;
     bears(length as u64) || bears(measure(value).1)
 }
 
-/// What applies to one value.
+/// The cost of a schema at one value.
 #[derive(Clone, Copy, Debug)]
 struct LocalCost {
     /// Steps at this value, without those at its members and items.
     steps: u64,
-    /// Steps that tell which of its members and items were evaluated.
+    /// Steps that find out which members and items were evaluated, for `unevaluatedProperties`.
     marks: u64,
     /// How many schemas apply in a row.
     row: usize,
 }
 
-/// Counts by the address of a schema; `None` while it is being counted.
+/// The costs so far, by the address of a schema; `None` while it is being counted.
 struct CostCount<'s> {
     references: References<'s>,
     places: HashMap<*const Value, Option<LocalCost>>,
     paths: HashMap<*const Value, Option<u64>>,
-    /// Schemas that lead back to themselves, by a step into the value.
+    /// Schemas that refer to themselves for a member or an item.
     recursive: HashSet<*const Value>,
 }
 
@@ -114,7 +113,7 @@ impl<'s> CostCount<'s> {
         };
         let mut steps = self.place(schema, 1)?.steps;
         for part in self.in_place(members) {
-            // The steps of this part at the value itself are counted already.
+            // `place` counted the steps of this part at the value itself.
             let below = self.path(part, nested + 1)?.saturating_sub(self.place(part, 1)?.steps);
             steps = steps.saturating_add(below);
         }
@@ -132,7 +131,7 @@ impl<'s> CostCount<'s> {
             let mut sum: u64 = 0;
             for key in keys {
                 sum = match members.get(*key) {
-                    // Of the schemas for single names or places, one applies to a member or item.
+                    // Only one of the schemas for single names or positions applies to a member or item.
                     Some(Value::Array(all)) => sum.saturating_add(self.most(all.iter(), nested)?),
                     Some(Value::Object(all)) if named.contains(key) => {
                         sum.saturating_add(self.most(all.values(), nested)?)
@@ -146,7 +145,7 @@ impl<'s> CostCount<'s> {
         let mut member = sum(&["properties", "additionalProperties", "unevaluatedProperties"], &["properties"])?;
         let item = sum(&["prefixItems", "items", "additionalItems", "contains", "unevaluatedItems"], &[])?;
         let key = sum(&["propertyNames"], &[])?;
-        // Any number of patterns may match one name.
+        // Several patterns may match one name.
         if let Some(Value::Object(patterns)) = members.get("patternProperties") {
             for schema in patterns.values() {
                 member = member.saturating_add(self.path(schema, nested)?);
@@ -159,7 +158,7 @@ impl<'s> CostCount<'s> {
         schemas.map(|schema| self.path(schema, nested)).try_fold(0, |most, steps| Ok(steps?.max(most)))
     }
 
-    /// The parts of a schema that apply to the same value as it does.
+    /// The parts of a schema that apply to the same value as the schema.
     fn in_place(&self, members: &'s Map<String, Value>) -> Vec<&'s Value> {
         let mut parts = Vec::new();
         for (key, value) in members {
@@ -193,7 +192,7 @@ fn own(members: &Map<String, Value>) -> u64 {
     steps
 }
 
-/// Whether the errors of `value` under `root` can be collected without an explosion.
+/// Whether the errors of `value` under `root` can be collected in few enough steps.
 pub(super) fn affordable(root: &Value, value: &Value) -> bool {
     let (depth, parts) = measure(value);
     let mut count = ErrorCount { references: References::new(root), seen: HashMap::new() };
@@ -212,8 +211,8 @@ fn measure(value: &Value) -> (usize, u64) {
 
 struct ErrorCount<'s> {
     references: References<'s>,
-    /// Paths below a schema, by its address and the depth that is left; [`AFFORDABLE`] while they are being counted, so that
-    /// a schema that leads back to itself without a step into the value counts as too many.
+    /// The number of paths below a schema, by its address and the remaining depth. [`AFFORDABLE`] while it is being counted, so that a schema
+    /// that refers to itself for the same value has too many.
     seen: HashMap<(*const Value, usize), u64>,
 }
 
@@ -222,7 +221,7 @@ impl<'s> ErrorCount<'s> {
         if let Some(known) = self.seen.get(&(std::ptr::from_ref(schema), depth)) {
             return *known;
         }
-        // Chains of references nest calls too.
+        // A chain of references nests calls, too.
         if nested > 1000 {
             return AFFORDABLE;
         }

@@ -1,23 +1,23 @@
-//! What does not fit a schema, in words that a model can act on, never long.
+//! What does not fit a schema, in short messages that a model can act on.
 
 use crate::JsonError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
-/// How many violations are told.
+/// How many violations are listed.
 const TOLD: usize = 5;
-/// How long what was given may be when it is quoted, in characters.
+/// The longest quote of a value, in characters.
 const QUOTED: usize = 60;
-/// How long one message may be, in characters.
+/// The longest message, in characters.
 const MESSAGE: usize = 240;
 
-/// One thing that does not fit.
+/// One violation of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
     /// Where, as a JSON pointer into the arguments; empty for the arguments as a whole.
     pub path: String,
-    /// What is wrong and what would be right.
+    /// What the value must be.
     pub message: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Violation {
 pub struct Misfit {
     /// The first violations.
     pub violations: Vec<Violation>,
-    /// How many more there are.
+    /// How many further violations there are.
     pub more: usize,
 }
 
@@ -118,12 +118,12 @@ fn message(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// A text at a length that fits a message.
+/// The first 300 characters of a text.
 pub(super) fn short(text: &str) -> String {
     cut(text, 300)
 }
 
-/// The first `max` characters of a text, with `…` when there are more.
+/// The first `max` characters of a text, with `…` if there are more.
 pub(super) fn cut(text: &str, max: usize) -> String {
     match text.char_indices().nth(max) {
         Some((at, _)) => format!("{}…", &text[..at]),

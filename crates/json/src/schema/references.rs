@@ -1,4 +1,4 @@
-//! What the references of a schema may stand for.
+//! The targets of the references inside a schema.
 
 use serde_json::{Map, Value};
 use std::collections::HashMap;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 /// The parts of a schema that a reference can name: the roots that pointers start at, and the anchors.
 #[derive(Debug)]
 pub(super) struct References<'s> {
-    /// The schema, and each part of it with an `$id`, where the pointers below it start.
+    /// The schema, and each part with an `$id`: the pointers below such a part start there.
     roots: Vec<&'s Value>,
     anchors: HashMap<&'s str, Vec<&'s Value>>,
 }
@@ -28,12 +28,12 @@ impl<'s> References<'s> {
         found
     }
 
-    /// How many roots pointers may start at.
+    /// How many roots there are.
     pub(super) fn roots(&self) -> usize {
         self.roots.len()
     }
 
-    /// Takes down the names that a part of the schema has.
+    /// Notes the names of a part of the schema.
     fn note(&mut self, part: &'s Value, members: &'s Map<String, Value>) {
         for key in ["$id", "id", "$anchor", "$dynamicAnchor"] {
             let Some(Value::String(name)) = members.get(key) else { continue };
@@ -46,8 +46,8 @@ impl<'s> References<'s> {
         }
     }
 
-    /// Every part that a reference inside the schema (`#…`) may stand for. The drafts of JSON Schema differ in which root a
-    /// pointer starts at, and so all are tried: who counts costs must not count the wrong part.
+    /// Every part that a reference inside the schema (`#…`) may lead to. The drafts of JSON Schema differ in the root that a pointer starts
+    /// at, so each root is tried: the cost must cover the part that the validator takes.
     pub(super) fn targets(&self, reference: &str) -> Vec<&'s Value> {
         let Some(fragment) = reference.strip_prefix('#') else { return Vec::new() };
         let fragment = decoded(fragment);
@@ -59,7 +59,7 @@ impl<'s> References<'s> {
     }
 }
 
-/// What a JSON pointer leads to. Array indexes may have leading zeros or a sign, as the validator has it.
+/// The part that a JSON pointer leads to. Like the validator, it accepts array indexes with leading zeros or a sign.
 fn pointed<'s>(root: &'s Value, pointer: &str) -> Option<&'s Value> {
     pointer.split('/').skip(1).try_fold(root, |value, token| {
         let token = token.replace("~1", "/").replace("~0", "~");

@@ -1,14 +1,14 @@
-//! How large a schema is, counted before it is compiled; puts the spellings of other standards right on the way.
+//! The size of a schema, counted before it is compiled. The same pass replaces what only OpenAPI and Gemini write by its JSON Schema.
 
 use super::error::SchemaError;
 use super::misfit::short;
 use serde_json::Value;
 
-/// How deep brackets may nest in a schema.
+/// The deepest nesting of brackets in a schema.
 const MAX_DEPTH: usize = 64;
-/// How many objects and arrays a schema may hold.
+/// The most objects and arrays in a schema.
 const MAX_PARTS: usize = 10_000;
-/// All patterns of a schema together, in bytes.
+/// The most text in all patterns of a schema, in bytes.
 const MAX_PATTERNS: usize = 64 * 1024;
 
 /// The size of a schema.
@@ -30,10 +30,10 @@ impl Size {
         Ok(())
     }
 
-    /// Counts a schema.
+    /// Counts the parts of a schema, at a depth.
     ///
     /// # Errors
-    /// It refers to somewhere else, or is too large.
+    /// It refers to another document, or is too large.
     pub(super) fn schema(&mut self, schema: &mut Value, depth: usize) -> Result<(), SchemaError> {
         match schema {
             Value::Array(all) => {
@@ -96,7 +96,7 @@ impl Size {
     }
 }
 
-/// `"STRING"` is how Gemini writes `"string"`.
+/// Gemini writes `"STRING"` for `"string"` (<https://ai.google.dev/api/caching#Type>).
 fn lower(types: &mut Value) {
     match types {
         Value::String(name) => name.make_ascii_lowercase(),
@@ -105,7 +105,7 @@ fn lower(types: &mut Value) {
     }
 }
 
-/// `"nullable": true` of OpenAPI 3.0 lets `null` in beside the one type.
+/// `"nullable": true` of OpenAPI 3.0 allows `null` beside the type (<https://spec.openapis.org/oas/v3.0.3#schema-object>).
 fn nullable(schema: &mut serde_json::Map<String, Value>) {
     if schema.get("nullable") != Some(&Value::Bool(true)) {
         return;

@@ -33,7 +33,7 @@ fn messages_say_what_to_do() {
             r#"{"city; echo X; :":"x","city":"P"}"#,
             "/city; echo X; :: is not a parameter, known are city, days, unit, at",
         ),
-        (r#"{"city":"P","city":"Q"}"#, "the key \"city\" stands twice in one object, again at byte 12"),
+        (r#"{"city":"P","city":"Q"}"#, "the key \"city\" appears twice in one object, again at byte 12"),
         ("[]", "must be object, not []"),
         (r#"{"city":"P","days":null,"unit":null,"at":null}"#, ""),
         (r#"{"city":null,"unit":null}"#, "/city: is required"),
@@ -77,7 +77,7 @@ fn hostile_schemas_are_bounded() {
     assert!(Schema::new(&("{\"not\":".repeat(100) + "{}" + &"}".repeat(100))).unwrap_err().to_string().contains("64"));
     let s = schema(json!({"properties":{"a":{"pattern":"^(a+)+$"}}}));
     assert_ne!(says(&s, &format!("{{\"a\":\"{}!\"}}", "a".repeat(50))), "");
-    // A property of that name is no reference.
+    // A property of that name is not a reference.
     assert_eq!(says(&schema(json!({"properties":{"$ref":{"type":"string"}}})), r#"{"$ref":"http://x"}"#), "");
 }
 

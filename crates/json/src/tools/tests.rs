@@ -60,7 +60,7 @@ fn mistakes_name_the_tool_and_the_remedy() {
         ("", "not JSON: EOF while parsing a value at line 1 column 0, mend it there"),
         (
             r#"[{"name":"a","name":"b"}]"#,
-            "the key \"name\" stands twice in one object, again at byte 13, mend it there",
+            "the key \"name\" appears twice in one object, again at byte 13, mend it there",
         ),
         ("7", "neither an array of tools nor an object with one, write an array of tools: [{\"type\":\"function\",…}]"),
         ("{}", "an object without an array of tools, write {\"tools\":[…]} or write an array of tools alone"),
