@@ -27,7 +27,7 @@ pub struct Detect {
     answers: Answers,
     choices: Choices<CheckedChoice>,
     events: u64,
-    /// Whether other streams may follow: this one has a name, or has ended before its input, or its input is no pipe whose upstream
+    /// Whether other streams may follow: this one has a name, or has ended before its input, or its input is not a pipe whose upstream
     /// should stop.
     others: bool,
 }

@@ -9,5 +9,5 @@ pub use json::Json;
 pub use term::Term;
 pub use text::text;
 
-/// The views; the first one is what a command shows unless it is told otherwise.
+/// The views; the first one is the default.
 pub const FORMS: [FormRow; 3] = [term::ROW, text::ROW, json::ROW];

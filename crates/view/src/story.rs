@@ -1,4 +1,4 @@
-//! What happens in a conversation, told on a page: the same for a terminal and for plain text.
+//! A conversation on a page, the same for a terminal and for plain text: its texts, its notes and the cards of its calls.
 
 pub(crate) mod call;
 pub(crate) mod calls;
@@ -9,24 +9,21 @@ pub(crate) mod who;
 use crate::value::{content, plain};
 use call::{CallCard, CallState};
 use calls::Calls;
-use event::payload::{
-    ContentDelta, Decision, Error, FinishReason, Message, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
-    Thinking, Warning,
-};
-use event::{Event, Kind, Raw, Text, View};
+use event::payload::{FinishReason, Retract};
+use event::{Event, Kind, Payload, Raw, Text, View};
 use page::{Page, Tone, Voice};
 use who::Who;
 
-/// Tells events on a page.
+/// Shows events on a page.
 #[derive(Debug)]
 pub(crate) struct Story<P> {
     page: P,
     calls: Calls,
-    /// The streams and choices whose turn is going on: it has said something that its message would only repeat.
+    /// The streams and choices in the middle of a turn: their message would repeat the text of their deltas.
     turns: Vec<Who>,
-    /// Whether events without a `stream` are a stream among others, and not only remarks of the commands.
+    /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
     has_unnamed: bool,
-    /// What a checker found, until the text that it would interrupt is over.
+    /// A decision, held back until the text that it would interrupt is complete.
     decision: Option<(Who, String)>,
     /// Tokens of all turns, by the provider's count.
     read: u64,
@@ -70,7 +67,7 @@ impl<P: Page> Story<P> {
         self.page.note(out, tone, text);
     }
 
-    /// Whether the model's turn of this event's stream and choice is going on.
+    /// Whether the event's stream and choice is in the middle of a turn.
     fn is_turn(&self, event: &Event<'_>) -> bool {
         self.turns.iter().any(|who| who.is(event))
     }
@@ -111,43 +108,43 @@ impl<P: Page> Story<P> {
     fn call(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Some(n) = self.calls.push(event) else { return };
         let call = &self.calls.list[n];
-        if event.kind() == Kind::Retract && matches!(call.state, CallState::Over(_)) {
-            // It had run before it was taken back: its card stands, and this is news.
+        if event.kind() == Kind::Retract && matches!(call.state, CallState::Ended(_)) {
+            // It ran before it was retracted: its card keeps the result, and a note reports the retract.
             let reason = Retract::read(event).reason.str();
             let text = format!("{} was taken back ({reason})", call.name);
             self.note(event, out, Tone::Warning, &text);
-        } else if P::LIVE || !call.is_over() || !self.is_turn(event) {
-            self.tell_call(event, out, n);
+        } else if P::LIVE || !call.has_ended() || !self.is_turn(event) {
+            self.show_call(event, out, n);
         }
     }
 
-    fn tell_call(&mut self, event: &Event<'_>, out: &mut Vec<u8>, n: usize) {
+    fn show_call(&mut self, event: &Event<'_>, out: &mut Vec<u8>, n: usize) {
         self.page.call(out, &self.calls, n);
         let call = &mut self.calls.list[n];
-        if call.is_over() && std::mem::take(&mut call.is_answer) {
+        if call.has_ended() && std::mem::take(&mut call.is_answer) {
             let output = call.output.clone();
             self.speak(event, out, Voice::Output, &output);
         }
     }
 
-    /// The model's turn is over, of this event's choice or of the whole stream: what was held back of its calls is told.
+    /// The model's turn is over, in this event's choice or in the whole stream: shows the results that were held back.
     fn end_turn(&mut self, event: &Event<'_>, out: &mut Vec<u8>, all: bool) {
         if self.page.now().shares_stream(event) {
             self.page.end_text(out);
         }
         self.turns.retain(|who| !(who.is(event) || all && who.shares_stream(event)));
         for n in 0..self.calls.list.len() {
-            if !P::LIVE && self.calls.list[n].is_over() && self.calls.list[n].who.shares_stream(event) {
-                self.tell_call(event, out, n);
+            if !P::LIVE && self.calls.list[n].has_ended() && self.calls.list[n].who.shares_stream(event) {
+                self.show_call(event, out, n);
             }
         }
     }
 
-    /// Nothing more will be heard of these calls.
+    /// No event can change these calls any more.
     fn close(&mut self, out: &mut Vec<u8>, which: impl Fn(&CallCard) -> bool) {
         for n in 0..self.calls.list.len() {
             let call = &mut self.calls.list[n];
-            if which(call) && !std::mem::replace(&mut call.closed, true) && !(P::LIVE && call.is_over()) {
+            if which(call) && !std::mem::replace(&mut call.is_closed, true) && !(P::LIVE && call.has_ended()) {
                 self.page.call(out, &self.calls, n);
             }
         }
@@ -157,103 +154,97 @@ impl<P: Page> Story<P> {
     fn stream_start(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         self.end_turn(event, out, true);
         self.close(out, |call| call.who.shares_stream(event));
-        let told = self.calls.list.iter().take_while(|c| c.is_over() && c.is_settled()).count();
-        self.calls.forget(told);
-        self.page.forget(told);
+        let shown = self.calls.list.iter().take_while(|c| c.has_ended() && c.is_settled()).count();
+        self.calls.forget(shown);
+        self.page.forget(shown);
         self.page.pause();
     }
 
-    fn tell_decision(&mut self, out: &mut Vec<u8>) {
+    fn show_decision(&mut self, out: &mut Vec<u8>) {
         if let Some((who, decision)) = self.decision.take() {
             self.page.turn_to(out, &who);
             self.page.note(out, Tone::Quiet, &decision);
         }
     }
 
-    fn tell(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        if !matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking) {
-            self.tell_decision(out);
+    fn show(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let kind = event.kind();
+        let is_text = matches!(kind, Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking);
+        if !is_text {
+            self.show_decision(out);
         }
-        let speaks =
-            [Kind::StreamStart, Kind::ContentDelta, Kind::RefusalDelta, Kind::Thinking].contains(&event.kind());
-        self.has_unnamed |= speaks && event.stream().is_none();
-        match event.kind() {
-            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
-                self.begin_turn(event);
-                let (voice, text) = match event.kind() {
-                    Kind::Thinking => (Voice::Thinking, Thinking::read(event).text),
-                    Kind::RefusalDelta => (Voice::Refusal, RefusalDelta::read(event).text),
-                    _ => (Voice::Answer, ContentDelta::read(event).text),
-                };
-                self.speak(event, out, voice, &text.str());
-            }
-            Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
-                self.begin_turn(event);
-                self.call(event, out);
-            }
-            Kind::ToolUse | Kind::ToolProgress | Kind::ToolResult | Kind::Retract => self.call(event, out),
-            Kind::Message => Message::read(event).message.with(|message| self.message(event, message, out)),
-            Kind::StreamStart => self.stream_start(event, out),
-            Kind::StreamEnd => {
-                let reason = StreamEnd::read(event).finish_reason;
-                if reason == FinishReason::Cancelled {
-                    self.calls.cancel(event);
-                }
-                self.end_turn(event, out, true);
-                let why = match reason {
-                    FinishReason::Length => "the answer was cut at the token limit",
-                    FinishReason::ContentFilter => "the provider's content filter stopped the answer",
-                    FinishReason::Cancelled => "cancelled",
-                    FinishReason::Cut => "the connection ended before the answer did",
-                    _ => return,
-                };
-                self.note(event, out, Tone::Warning, why);
-            }
-            Kind::Warning | Kind::Error => {
-                let (tone, texts) = if event.kind() == Kind::Error {
-                    let Error { source, message, code, .. } = Error::read(event);
-                    (Tone::Error, [source, message, code])
-                } else {
-                    let Warning { source, message, code, .. } = Warning::read(event);
-                    (Tone::Warning, [source, message, code])
-                };
-                let [source, message, code] = texts.map(Text::str);
-                let note = format!("{source}: {message} ({code})");
-                self.note(event, out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
-            }
-            Kind::Decision => {
-                let decision = Decision::read(event);
+        self.has_unnamed |= (is_text || kind == Kind::StreamStart) && event.stream().is_none();
+        if is_text || matches!(kind, Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall) {
+            self.begin_turn(event);
+        }
+        let Some(payload) = event.payload() else { return };
+        match payload {
+            Payload::Thinking(delta) => self.speak(event, out, Voice::Thinking, &delta.text.str()),
+            Payload::RefusalDelta(delta) => self.speak(event, out, Voice::Refusal, &delta.text.str()),
+            Payload::ContentDelta(delta) => self.speak(event, out, Voice::Answer, &delta.text.str()),
+            Payload::ToolCallDelta(_)
+            | Payload::ToolCallPartial(_)
+            | Payload::ToolCall(_)
+            | Payload::ToolUse(_)
+            | Payload::ToolProgress(_)
+            | Payload::ToolResult(_)
+            | Payload::Retract(_) => self.call(event, out),
+            Payload::Message(message) => message.message.with(|message| self.message(event, message, out)),
+            Payload::StreamStart(_) => self.stream_start(event, out),
+            Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason, out),
+            Payload::Warning(w) => self.notice(event, out, Tone::Warning, [w.source, w.message, w.code]),
+            Payload::Error(e) => self.notice(event, out, Tone::Error, [e.source, e.message, e.code]),
+            Payload::Decision(decision) => {
                 let answer = if decision.tool_call { "a tool call" } else { "no tool call" };
                 let text = format!("{answer} ({}: {})", decision.checker.str(), decision.reason.str());
                 self.decision = Some((Who::of(event), text));
             }
-            Kind::ServerItem => {
-                let kind = ServerItem::read(event).kind.str();
-                self.note(event, out, Tone::Quiet, &format!("{kind} (run by the provider)"));
+            Payload::ServerItem(item) => {
+                self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", item.kind.str()));
             }
-            Kind::SessionStats => {
-                let stats = SessionStats::read(event);
+            Payload::SessionStats(stats) => {
                 self.read = self.read.saturating_add(stats.prompt_tokens.unwrap_or(0));
                 self.written = self.written.saturating_add(stats.completion_tokens.unwrap_or(0));
             }
-            Kind::Other => {}
         }
+    }
+
+    fn stream_end(&mut self, event: &Event<'_>, reason: FinishReason, out: &mut Vec<u8>) {
+        if reason == FinishReason::Cancelled {
+            self.calls.cancel(event);
+        }
+        self.end_turn(event, out, true);
+        let why = match reason {
+            FinishReason::Length => "the answer was cut at the token limit",
+            FinishReason::ContentFilter => "the provider's content filter stopped the answer",
+            FinishReason::Cancelled => "cancelled",
+            FinishReason::Cut => "the connection ended before the answer did",
+            FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error => return,
+        };
+        self.note(event, out, Tone::Warning, why);
+    }
+
+    /// Shows a `warning` or an `error`: its source, its message and its code, each of which may be empty.
+    fn notice(&mut self, event: &Event<'_>, out: &mut Vec<u8>, tone: Tone, texts: [Text<'_>; 3]) {
+        let [source, message, code] = texts.map(Text::str);
+        let note = format!("{source}: {message} ({code})");
+        self.note(event, out, tone, note.trim_start_matches(": ").trim_end_matches(" ()"));
     }
 }
 
 impl<P: Page> View for Story<P> {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        self.tell(event, out);
+        self.show(event, out);
         self.page.done(out, &self.calls);
     }
 
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
         self.page.interrupt(out);
-        self.calls.run_on()
+        self.calls.any_runs()
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {
-        self.tell_decision(out);
+        self.show_decision(out);
         self.calls.end();
         self.close(out, |_| true);
         if (self.read, self.written) != (0, 0) {

@@ -2,7 +2,7 @@
 
 use event::{Json, Raw};
 
-/// A string as its text, any other value as its JSON, nothing as nothing.
+/// A string as its text, any other value as its JSON, no value as an empty text.
 pub(crate) fn plain(value: Option<Raw<'_>>) -> String {
     value.map(|v| v.str().map_or_else(|| v.text().to_owned(), |s| s.into_owned())).unwrap_or_default()
 }

@@ -4,10 +4,8 @@ use crate::story::call::{CallCard, CallState};
 use crate::story::calls::Calls;
 use crate::surface::FormRow;
 use crate::value::{content, plain};
-use event::payload::{
-    ContentDelta, Error, FinishReason, Message, RefusalDelta, SessionStats, StreamEnd, Thinking, ToolResult,
-};
-use event::{Event, Kind, Object, Raw, View, safe_json};
+use event::payload::FinishReason;
+use event::{Event, Kind, Object, Payload, Raw, View, safe_json};
 
 pub(crate) const ROW: FormRow = FormRow {
     name: "json",
@@ -18,18 +16,17 @@ pub(crate) const ROW: FormRow = FormRow {
 /// The names under which the events count tokens.
 const TOKENS: [&str; 5] = ["prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens", "cached_tokens"];
 
-/// Gathers what the model answered: the text of its last turn, the calls of all turns since the user's last message, and the
-/// tokens that they took. One object for each stream (and choice) of the input, in the order in which they began.
-/// A stream of which there is nothing to report has no line.
+/// Collects the final answer: the text of the model's last turn, the calls of all turns since the user's last message, and their tokens.
+/// One object for each stream and choice of the input, in the order in which they began; none for a stream without any of these.
 #[derive(Debug, Default)]
 pub struct Json {
-    answers: Vec<Answer>,
+    answers: Vec<FinalAnswer>,
     /// A terminal shows it: hidden characters (see [`event::is_hidden`]) become JSON escapes.
     for_terminal: bool,
 }
 
 #[derive(Debug, Default)]
-struct Answer {
+struct FinalAnswer {
     /// The name as JSON.
     stream: Option<Box<str>>,
     choice: u32,
@@ -40,30 +37,29 @@ struct Answer {
     finish_reason: Option<FinishReason>,
     usage: [Option<u64>; TOKENS.len()],
     error: Option<[String; 2]>,
-    /// Whether the text of this turn is known from its deltas, so that its message adds nothing.
-    spoke: bool,
+    /// Whether the text of this turn has come in deltas, which its message repeats.
+    has_deltas: bool,
 }
 
-impl Answer {
+impl FinalAnswer {
     fn push(&mut self, event: &Event<'_>) {
-        match event.kind() {
-            Kind::StreamStart => self.new_turn(),
-            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => {
-                self.spoke = true;
-                let (piece, text) = match event.kind() {
-                    Kind::Thinking => (Thinking::read(event).text, &mut self.reasoning),
-                    Kind::RefusalDelta => (RefusalDelta::read(event).text, &mut self.refusal),
-                    _ => (ContentDelta::read(event).text, &mut self.text),
-                };
-                piece.append_to(text);
-            }
-            Kind::ToolCallDelta | Kind::ToolCallPartial | Kind::ToolCall => {
-                self.spoke = true;
-                self.calls.push(event);
-            }
-            Kind::Message => Message::read(event).message.with(|message| self.message(event, message)),
-            Kind::SessionStats => {
-                let stats = SessionStats::read(event);
+        let Some(payload) = event.payload() else { return };
+        self.has_deltas |= matches!(
+            payload,
+            Payload::ContentDelta(_)
+                | Payload::RefusalDelta(_)
+                | Payload::Thinking(_)
+                | Payload::ToolCallDelta(_)
+                | Payload::ToolCallPartial(_)
+                | Payload::ToolCall(_)
+        );
+        match payload {
+            Payload::StreamStart(_) => self.new_turn(),
+            Payload::ContentDelta(delta) => delta.text.append_to(&mut self.text),
+            Payload::RefusalDelta(delta) => delta.text.append_to(&mut self.refusal),
+            Payload::Thinking(delta) => delta.text.append_to(&mut self.reasoning),
+            Payload::Message(message) => message.message.with(|message| self.message(event, message)),
+            Payload::SessionStats(stats) => {
                 let counts = [
                     stats.prompt_tokens,
                     stats.completion_tokens,
@@ -77,15 +73,15 @@ impl Answer {
                     }
                 }
             }
-            Kind::StreamEnd => self.finish_reason = Some(StreamEnd::read(event).finish_reason),
-            Kind::Error => {
-                let error = Error::read(event);
+            Payload::StreamEnd(end) => self.finish_reason = Some(end.finish_reason),
+            Payload::Error(error) => {
                 self.error = Some([error.code, error.message].map(|text| text.str().into_owned()));
             }
             _ => {
                 self.calls.push(event);
-                let result = ToolResult::read(event);
-                if event.kind() == Kind::ToolResult && result.return_directly {
+                if let Payload::ToolResult(result) = payload
+                    && result.return_directly
+                {
                     self.text = result.output.str().into_owned();
                 }
             }
@@ -96,9 +92,9 @@ impl Answer {
         match message.get_str("role").as_deref() {
             Some("user") => {
                 let (stream, choice) = (self.stream.take(), self.choice);
-                *self = Answer { stream, choice, ..Answer::default() };
+                *self = FinalAnswer { stream, choice, ..FinalAnswer::default() };
             }
-            Some("assistant") if !std::mem::take(&mut self.spoke) => {
+            Some("assistant") if !std::mem::take(&mut self.has_deltas) => {
                 self.new_turn();
                 self.text = content(message);
                 self.refusal = plain(message.get("refusal"));
@@ -118,7 +114,7 @@ impl Answer {
         self.reasoning.clear();
         self.finish_reason = None;
         self.error = None;
-        self.spoke = false;
+        self.has_deltas = false;
     }
 
     /// Whether there is nothing to report.
@@ -176,14 +172,14 @@ fn write_call(o: &mut Object<'_>, call: &CallCard) {
         Err(_) => o.str("arguments", &call.arguments),
     };
     match &call.state {
-        CallState::Over(status) => {
+        CallState::Ended(status) => {
             o.str("status", status);
             if let Some(code) = call.exit_code {
                 o.int("exit_code", code);
             }
             o.str("output", &call.output);
         }
-        CallState::Withdrawn => {
+        CallState::Retracted => {
             o.str("status", "retracted");
         }
         CallState::Refused(code) => {
@@ -201,14 +197,14 @@ impl View for Json {
         let who = (event.stream().map(Raw::text), event.choice());
         let known = self.answers.iter().position(|a| (a.stream.as_deref(), a.choice) == who);
         let n = known.unwrap_or_else(|| {
-            self.answers.push(Answer { stream: who.0.map(Into::into), choice: who.1, ..Answer::default() });
+            self.answers.push(FinalAnswer { stream: who.0.map(Into::into), choice: who.1, ..FinalAnswer::default() });
             self.answers.len() - 1
         });
         self.answers[n].push(event);
     }
 
     fn interrupt(&mut self, _: &mut Vec<u8>) -> bool {
-        self.answers.iter().any(|answer| answer.calls.run_on())
+        self.answers.iter().any(|answer| answer.calls.any_runs())
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

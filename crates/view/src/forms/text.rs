@@ -22,7 +22,7 @@ pub fn text(colour: bool, no_time: bool) -> impl View {
     Story::new(Plain::new(colour, no_time))
 }
 
-/// How much of the arguments and of the output stands on a call's line, in columns.
+/// How much of the arguments and of the output is on the line of a call, in columns.
 const BRIEF: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,18 +38,18 @@ struct Plain {
     no_time: bool,
     now: Who,
     last: Option<TextBlock>,
-    /// Line feeds at the end of what was written; two before the first word, since nothing must be kept apart from it.
+    /// Line feeds at the end of the output; two before the first word, which needs no empty line before it.
     feeds: usize,
-    /// What was told of each call: nothing, its start, its end.
-    told: Vec<u8>,
+    /// What is shown of each call: 0 nothing, 1 its start, 2 its end.
+    shown: Vec<u8>,
 }
 
 impl Plain {
     fn new(colour: bool, no_time: bool) -> Self {
-        Plain { colour, no_time, now: Who::default(), last: None, feeds: 2, told: Vec::new() }
+        Plain { colour, no_time, now: Who::default(), last: None, feeds: 2, shown: Vec::new() }
     }
 
-    /// Begins `block`, with a blank line before it where the page was at something else.
+    /// Begins or continues `block`, with a blank line before a new one; returns whether it is new.
     fn begin(&mut self, out: &mut Vec<u8>, block: TextBlock) -> bool {
         let new = self.last != Some(block);
         let want = if new { 2 } else { usize::from(block == TextBlock::Lines) };
@@ -65,7 +65,7 @@ impl Plain {
         self.feeds = if kept.is_empty() { self.feeds + feeds } else { feeds };
     }
 
-    /// Writes in `style`, where colours are wanted. A terminal may end a style at a line feed, so none stands inside one.
+    /// Writes in `style`, where colours are wanted. Each line has its own style, since a terminal may end a style at a line feed.
     fn paint(&mut self, out: &mut Vec<u8>, style: Style, text: &str) {
         if !self.colour || style.is_plain() {
             return self.write(out, text);
@@ -106,7 +106,7 @@ impl Page for Plain {
 
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str) {
         let new = self.last != Some(TextBlock::Text(voice));
-        // The empty lines that models like to begin with would only double the one between blocks.
+        // Models often begin with empty lines, which would add to the one between blocks.
         let text = if new { text.trim_start_matches('\n') } else { text };
         if text.is_empty() {
             return;
@@ -134,27 +134,28 @@ impl Page for Plain {
     }
 
     fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
-        self.told.resize(self.told.len().max(at + 1), 0);
+        self.shown.resize(self.shown.len().max(at + 1), 0);
         let call = &calls.list[at];
         let name = one_line(&call.name, BRIEF);
-        // Deltas that nobody has merged are told once no more will come.
-        if self.told[at] == 0 && (call.state != CallState::Arriving || call.closed) {
-            self.told[at] = 1;
+        // A call whose deltas no stage has merged is shown when no more of them can come.
+        if self.shown[at] == 0 && (call.state != CallState::Arriving || call.is_closed) {
+            self.shown[at] = 1;
             self.turn_to(out, &call.who);
             self.line(out, Style::new(), format!("-> {name} {}", one_line(&call.arguments, BRIEF)).trim_end());
         }
-        // A refused call has its result from whoever runs calls; where nobody does, the refusal is its end.
-        let ended = call.closed && (matches!(call.state, CallState::Refused(_)) || call.cancelled || call.lost);
-        if self.told[at] == 1 && (call.is_over() || ended) {
-            self.told[at] = 2;
+        // `tool-exec` answers a refused call; without it the refusal is the end of the call.
+        let ended =
+            call.is_closed && (matches!(call.state, CallState::Refused(_)) || call.is_cancelled || call.is_lost);
+        if self.shown[at] == 1 && (call.has_ended() || ended) {
+            self.shown[at] = 2;
             let (sign, style, mut status) = card::status(call, self.no_time);
             if sign == card::DONE && !status.starts_with("done") {
                 status.insert_str(0, "done, ");
             }
-            let told = one_line(call.told(), BRIEF);
-            let told = if told.is_empty() { told } else { format!(": {told}") };
+            let text = one_line(call.result_text(), BRIEF);
+            let text = if text.is_empty() { text } else { format!(": {text}") };
             self.turn_to(out, &call.who);
-            self.line(out, style, &format!("<- {name} {}{told}", one_line(&status, BRIEF)));
+            self.line(out, style, &format!("<- {name} {}{text}", one_line(&status, BRIEF)));
         }
     }
 
@@ -169,7 +170,7 @@ impl Page for Plain {
     fn interrupt(&mut self, _: &mut Vec<u8>) {}
 
     fn forget(&mut self, calls: usize) {
-        self.told.drain(..calls.min(self.told.len()));
+        self.shown.drain(..calls.min(self.shown.len()));
     }
 
     fn finish(&mut self, out: &mut Vec<u8>) {

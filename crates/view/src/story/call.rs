@@ -1,27 +1,27 @@
-//! One call, as the events show it.
+//! One call of a conversation, put together from its events.
 
 use super::who::Who;
 use crate::escape::one_line;
 use crate::value::plain;
 use event::{Event, Raw};
 
-/// How long the brief form of arguments may be, in columns: the widest card.
+/// The length of the brief form of arguments, in columns: that of the widest card.
 pub const BRIEF: usize = 120;
 
-/// How far a call has come.
+/// The state of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallState {
     /// Its arguments are still coming.
     Arriving,
-    /// The model has asked for it; nobody has begun it.
+    /// The model has asked for it; nothing runs it yet.
     Called,
     /// It must not run: the code of `tool_call.error`.
     Refused(String),
     Running,
-    /// It was taken back.
-    Withdrawn,
+    /// A `retract` has withdrawn it.
+    Retracted,
     /// It has a result: the status of `tool_result`.
-    Over(String),
+    Ended(String),
 }
 
 /// One call.
@@ -32,38 +32,38 @@ pub(crate) struct CallCard {
     pub index: Option<i64>,
     pub id: String,
     pub name: String,
-    /// JSON, or what came in its place.
+    /// Its arguments as JSON, or the text that came in their place.
     pub arguments: String,
     /// The arguments on one short line: `city: Oslo, days: 3`.
     pub brief: String,
     pub state: CallState,
-    /// The whole output, once there is a result.
+    /// The complete output, once there is a result.
     pub output: String,
-    /// A line for people: the tool's own summary, or what a running tool wrote last.
+    /// A line for people: the summary of the result, or the last line of a running tool.
     pub summary: String,
     pub duration_ms: Option<f64>,
     pub exit_code: Option<i64>,
-    pub cached: bool,
-    /// Whether its result is the answer, and yet to be told as such.
+    pub is_cached: bool,
+    /// Whether its result is the answer and is not shown as such yet.
     pub is_answer: bool,
-    /// Nothing more will be heard of it.
-    pub closed: bool,
-    /// Somebody began to run it.
-    pub started: bool,
-    /// The stream that asked for it was cancelled.
-    pub cancelled: bool,
-    /// The input ended while it ran.
-    pub lost: bool,
-    /// It was told of as a whole first. Where deltas are kept, the one that made it whole comes right behind.
-    pub whole_first: bool,
-    /// A `retract` of it was seen, by its id or by its index.
-    pub retracted: bool,
-    /// It was taken back because its stream failed.
+    /// Whether no event can change it any more.
+    pub is_closed: bool,
+    /// Whether a command ran it, or still does.
+    pub was_started: bool,
+    /// Whether its stream was cancelled.
+    pub is_cancelled: bool,
+    /// Whether the input ended while it ran.
+    pub is_lost: bool,
+    /// Whether its first event was its `tool_call`. Where deltas are kept, the delta that completed it follows.
+    pub came_whole: bool,
+    /// Whether a `retract` has come, by its id or by its index.
+    pub is_retracted: bool,
+    /// Whether it was retracted because its stream failed.
     pub stream_failed: bool,
 }
 
 impl CallCard {
-    /// A call of which nothing but its name is known.
+    /// A call of which only the name is known.
     pub fn new(who: Who, name: String) -> Self {
         CallCard {
             who,
@@ -77,42 +77,43 @@ impl CallCard {
             summary: String::new(),
             duration_ms: None,
             exit_code: None,
-            cached: false,
+            is_cached: false,
             is_answer: false,
-            closed: false,
-            started: false,
-            cancelled: false,
-            lost: false,
-            whole_first: false,
-            retracted: false,
+            is_closed: false,
+            was_started: false,
+            is_cancelled: false,
+            is_lost: false,
+            came_whole: false,
+            is_retracted: false,
             stream_failed: false,
         }
     }
 
-    /// Whether it will not change any more. A call that is taken back because its stream failed waits for the stream's end,
-    /// which gives the reason, and one that was running for its result.
+    /// Whether its card will not change any more. A call that was retracted because its stream failed waits for the end of the stream,
+    /// which has the reason; one that was running waits for its result.
     pub fn is_settled(&self) -> bool {
-        let waits = self.state == CallState::Withdrawn && (self.started || self.stream_failed && !self.cancelled);
-        self.closed || self.is_over() && !waits || self.cancelled && !self.started
+        let waits =
+            self.state == CallState::Retracted && (self.was_started || self.stream_failed && !self.is_cancelled);
+        self.is_closed || self.has_ended() && !waits || self.is_cancelled && !self.was_started
     }
 
     /// Whether it ended, one way or another.
-    pub fn is_over(&self) -> bool {
-        matches!(self.state, CallState::Over(_) | CallState::Withdrawn)
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, CallState::Ended(_) | CallState::Retracted)
     }
 
-    /// What to show of its result or progress.
-    pub fn told(&self) -> &str {
+    /// The text to show of its result or progress.
+    pub fn result_text(&self) -> &str {
         if self.summary.is_empty() { &self.output } else { &self.summary }
     }
 
-    /// What a card shows of it: of a command that failed, the last line it wrote, rather on its standard error.
+    /// The text that its card shows: for a command that failed its last line, on standard error if there is one.
     pub fn gist(&self) -> &str {
         match &self.state {
-            CallState::Over(status) if matches!(status.as_str(), "error" | "timeout" | "cancelled") => {
-                last_words(&self.output).unwrap_or_else(|| self.told())
+            CallState::Ended(status) if matches!(status.as_str(), "error" | "timeout" | "cancelled") => {
+                last_words(&self.output).unwrap_or_else(|| self.result_text())
             }
-            _ => self.told(),
+            _ => self.result_text(),
         }
     }
 
@@ -123,20 +124,20 @@ impl CallCard {
     }
 
     /// Whether it belongs to the stream and choice of the event.
-    pub fn here(&self, event: &Event<'_>) -> bool {
+    pub fn belongs_to(&self, event: &Event<'_>) -> bool {
         self.who.is(event)
     }
 }
 
-/// The last line of the standard error in a failed command's `output` (what happened, then `stderr:` and `stdout:`, each with
-/// what was written there), else of its standard output.
+/// The last line of standard error in the `output` of a command that failed, else of its standard output. That `output` is a sentence,
+/// then `stderr:` and `stdout:`, each followed by its text.
 fn last_words(output: &str) -> Option<&str> {
     let (_, written) = output.split_once("\nstderr:\n").or_else(|| output.split_once("\nstdout:\n"))?;
     let stderr = written.split_once("\nstdout:\n").map_or(written, |(stderr, _)| stderr);
     stderr.lines().rfind(|line| !line.trim().is_empty())
 }
 
-/// An object as `key: value, …`, anything else as it is; on one line.
+/// An object as `key: value, …`, any other text as it is; on one line.
 fn brief(arguments: &str) -> String {
     let Ok(object) = Raw::parse(arguments) else { return one_line(arguments, BRIEF) };
     if !object.is_object() {

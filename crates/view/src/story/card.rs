@@ -1,29 +1,31 @@
-//! What a card says of a call.
+//! The status of a call on its card.
 
 use super::call::{CallCard, CallState};
 use anstyle::{AnsiColor, Style};
 
-/// The sign of a call that went well.
+/// The sign of a call that succeeded.
 pub(crate) const DONE: &str = "✓";
 
-/// The sign before a call's name, its colour, and what stands at the other end of the line.
+/// The sign before a call's name, its colour, and the text at the other end of the line.
 pub(crate) fn status(call: &CallCard, no_time: bool) -> (&'static str, Style, String) {
     let style = |colour: AnsiColor| colour.on_default();
     let (sign, style, mut text) = match &call.state {
-        CallState::Running if call.lost && !call.cancelled => ("–", style(AnsiColor::Yellow), "no result".to_owned()),
-        CallState::Over(status) if status == "cancelled" => cancelled(call),
-        CallState::Over(_) => over(call),
-        _ if call.cancelled => cancelled(call),
+        CallState::Running if call.is_lost && !call.is_cancelled => {
+            ("–", style(AnsiColor::Yellow), "no result".to_owned())
+        }
+        CallState::Ended(status) if status == "cancelled" => cancelled(call),
+        CallState::Ended(_) => over(call),
+        _ if call.is_cancelled => cancelled(call),
         CallState::Arriving => ("…", Style::new().dimmed(), "arriving".to_owned()),
         CallState::Called => ("○", style(AnsiColor::Cyan), "called".to_owned()),
         CallState::Refused(code) => ("✗", style(AnsiColor::Red), format!("refused: {code}")),
         CallState::Running => ("●", style(AnsiColor::Yellow), "running".to_owned()),
-        CallState::Withdrawn => ("–", Style::new().dimmed(), "taken back".to_owned()),
+        CallState::Retracted => ("–", Style::new().dimmed(), "taken back".to_owned()),
     };
     if let Some(code) = call.exit_code.filter(|code| *code != 0) {
         add(&mut text, &format!("exit {code}"));
     }
-    if call.cached {
+    if call.is_cached {
         add(&mut text, "cached");
     }
     if let Some(ms) = call.duration_ms.filter(|_| !no_time) {
@@ -36,7 +38,7 @@ pub(crate) fn status(call: &CallCard, no_time: bool) -> (&'static str, Style, St
 }
 
 fn over(call: &CallCard) -> (&'static str, Style, String) {
-    let CallState::Over(status) = &call.state else { return (DONE, Style::new(), String::new()) };
+    let CallState::Ended(status) = &call.state else { return (DONE, Style::new(), String::new()) };
     match status.as_str() {
         "success" | "answered" => (DONE, AnsiColor::Green.on_default(), String::new()),
         "pending" => ("?", AnsiColor::Yellow.on_default(), "waits for approval".to_owned()),
@@ -45,7 +47,7 @@ fn over(call: &CallCard) -> (&'static str, Style, String) {
 }
 
 fn cancelled(call: &CallCard) -> (&'static str, Style, String) {
-    let text = if call.started { "cancelled" } else { "cancelled, not run" };
+    let text = if call.was_started { "cancelled" } else { "cancelled, not run" };
     ("–", AnsiColor::Yellow.on_default(), text.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! The page that a story is told on.
+//! The page that a conversation is shown on.
 
 use super::calls::Calls;
 use super::who::Who;
@@ -10,7 +10,7 @@ pub(crate) enum Voice {
     User,
     Thinking,
     Answer,
-    /// The model's words that it will not answer.
+    /// The model's refusal to answer.
     Refusal,
     /// A tool's output that is the answer.
     Output,
@@ -25,7 +25,7 @@ impl Voice {
         }
     }
 
-    /// What stands before it, where a style alone does not say whose words it is, and in which style.
+    /// The mark before its text and the style of that, where the style of the text does not show whose words it is.
     pub fn mark(self) -> Option<(&'static str, Style)> {
         match self {
             Voice::Thinking => Some(("thinking: ", self.style())),
@@ -35,10 +35,10 @@ impl Voice {
     }
 }
 
-/// What a line of ours is about.
+/// The kind of a line that the view itself writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Whose events follow.
+    /// The stream and choice of the events that follow.
     Heading,
     /// Figures that change from run to run.
     Figures,
@@ -58,30 +58,30 @@ impl Tone {
     }
 }
 
-/// What a story is told on. `out` takes what is to be shown now.
+/// A page. `out` takes the bytes that are to be shown now.
 pub(crate) trait Page {
-    /// Whether a result is told at once. Where it is not, it is told when the model's turn is over: then the same turn gives the
-    /// same page, however fast its tools were.
+    /// Whether a result is shown at once. On other pages it is shown when the model's turn is over, so that the same turn gives the same
+    /// page, however fast its tools are.
     const LIVE: bool;
-    /// Whose events are on the page now.
+    /// The stream and choice whose events are on the page now.
     fn now(&self) -> &Who;
-    /// What follows is of this stream and choice: a heading says so, where that is news.
+    /// The next events are those of this stream and choice; writes a heading where it is another one than now.
     fn turn_to(&mut self, out: &mut Vec<u8>, who: &Who);
     /// A piece of running text.
     fn text(&mut self, out: &mut Vec<u8>, voice: Voice, text: &str);
-    /// A line of ours.
+    /// A line that the view itself writes.
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
     /// The call at this position is new, or has changed.
     fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize);
-    /// What comes next does not belong to the text so far.
+    /// The next text does not continue the text so far.
     fn pause(&mut self);
-    /// No more text belongs to what was last on the page.
+    /// The text that is last on the page is complete.
     fn end_text(&mut self, out: &mut Vec<u8>);
-    /// The event has been told.
+    /// All of the event is shown.
     fn done(&mut self, out: &mut Vec<u8>, calls: &Calls);
-    /// Others may write on the same terminal from now on.
+    /// Other programs may write on the same terminal from now on.
     fn interrupt(&mut self, out: &mut Vec<u8>);
-    /// The first calls of the list, all settled and told of, leave it.
+    /// The first calls of the list, all settled and shown, are removed from it.
     fn forget(&mut self, calls: usize);
     /// The end.
     fn finish(&mut self, out: &mut Vec<u8>);

@@ -1,4 +1,4 @@
-//! Whose events are whose.
+//! The stream and the choice of an event.
 
 use event::{Event, Raw};
 
@@ -22,7 +22,7 @@ impl Who {
         self.stream.as_deref() == event.stream().map(Raw::text)
     }
 
-    /// What the heading before its events says.
+    /// The heading before its events.
     pub fn heading(&self) -> String {
         let name = self.stream.as_deref().and_then(|s| Raw::parse(s).ok());
         let name = name.map_or_else(|| "the unnamed stream".to_owned(), |s| crate::value::plain(Some(s)));

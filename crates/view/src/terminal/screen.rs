@@ -113,8 +113,11 @@ impl Screen {
         let paint = |out: &mut Vec<u8>, style: Style, text: &str| paint(out, self.pen.colour, style, text);
         let (sign, style, status) = card::status(call, self.no_time);
         let status_style = if sign == card::DONE { Style::new().dimmed() } else { style };
-        let not_run =
-            if call.state == CallState::Withdrawn && !call.started && !call.cancelled { ", not run" } else { "" };
+        let not_run = if call.state == CallState::Retracted && !call.was_started && !call.is_cancelled {
+            ", not run"
+        } else {
+            ""
+        };
         let status = status + not_run;
         let (name, status) = (one_line(&call.name, room), one_line(&status, room));
         // On a narrow terminal the status has a row of its own.
@@ -261,7 +264,7 @@ impl Page for Screen {
     fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
         if at >= self.kept {
             self.lift();
-        } else if calls.list[at].is_over() {
+        } else if calls.list[at].has_ended() {
             // Its card was written for good when its turn was over; a later result gets one of its own.
             self.keep(&calls.list[at]);
         }
