@@ -113,7 +113,7 @@ fn a_command_sees_no_secret_of_the_environment_15() {
     for name in ["OPENAI_API_KEY", "MY_SECRET", "BASH_ENV", "LD_CANARY"] {
         command.env(name, "canary-7391");
     }
-    command.env("SOME_TOKEN", "let-through");
+    command.env("SOME_TOKEN", "visible"); // a word, which is no secret
     let out = run_command(command, &turn(&[("a", "env", json!({})), ("b", "named", json!({}))]));
     assert!(
         !out.text.contains("canary-7391")
@@ -122,7 +122,32 @@ fn a_command_sees_no_secret_of_the_environment_15() {
     );
     let variables: Vec<&str> = out.outcome("a").1.lines().map(|line| line.split('=').next().unwrap()).collect();
     assert!(variables.len() <= 6 && !variables.contains(&"SOME_TOKEN"), "{variables:?}");
-    assert!(out.outcome("b").1.contains("SOME_TOKEN=let-through") && !out.outcome("b").1.contains("NOT_SET"));
+    assert!(out.outcome("b").1.contains("SOME_TOKEN=visible") && !out.outcome("b").1.contains("NOT_SET"));
+}
+
+#[test]
+fn what_a_command_writes_of_a_secret_reaches_no_event_no_journal_and_no_cache() {
+    const KEY: &str = "k3y-of-mine/7391";
+    // The second write ends the secret of the first: `tool_progress` shows neither half.
+    let prints = "printf 'key k3y-of-'; printf 'mine/7391 \"%s\" ' \"$MY_API_KEY\"; printf sk-0123456789abcdef0123; echo $MY_API_KEY >&2";
+    let tools = [
+        script("good", prints, json!({"class": "read", "cache": "1h", "env": ["MY_API_KEY"]})),
+        script("bad", &format!("{prints}; exit 3"), json!({"env": ["MY_API_KEY"]})),
+    ];
+    let dir = Dir::new();
+    let (journal, cache) = (dir.path("journal"), dir.path("cache"));
+    let options = ["--progress", "--journal", journal.to_str().unwrap(), "--cache", cache.to_str().unwrap()];
+    let mut command = command(&dir, &tools, &options);
+    command.env("MY_API_KEY", KEY);
+    let out = run_command(command, &turn(&[("a", "good", json!({})), ("b", "bad", json!({}))]));
+    assert_eq!(out.outcome("a"), ("success", "key [redacted] \"[redacted]\" [redacted]"));
+    assert!(out.outcome("b").1.contains("stderr:\n[redacted]\nstdout:\nkey [redacted]"), "{}", out.outcome("b").1);
+    let kept = String::from_utf8(std::process::Command::new("cat").arg(&journal).output().unwrap().stdout).unwrap();
+    let cached = std::process::Command::new("grep").args(["-r", "redacted"]).arg(&cache).output().unwrap().stdout;
+    assert!(kept.contains("[redacted]") && !cached.is_empty());
+    for text in [&out.text, &out.errors, &kept, &String::from_utf8(cached).unwrap()] {
+        assert!(!text.contains("k3y-of-") && !text.contains("7391") && !text.contains("0123456789"), "{text}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub use shape::credential;
 use base64::Engine;
 use names::is_secret_member;
 use serde_json::{Map, Value};
-use shape::shapes;
+use shape::{begun_shape, shapes};
 use spelling::Spellings;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -144,6 +144,12 @@ impl Redactor {
         out
     }
 
+    /// The length of the beginning of `text` that can be shown before more of the text comes: the rest may be the beginning of a secret
+    /// as this process got it, or of a well-known kind of key. Escaped secrets are not looked for.
+    pub fn settled(&self, text: &[u8]) -> usize {
+        text.len() - self.secrets.begun(text).max(begun_shape(text))
+    }
+
     /// Takes secrets out of bytes that came in pieces, also a secret that lies over several of them. Returns whether there was one.
     pub fn pieces(&self, pieces: &mut [&mut Vec<u8>]) -> bool {
         let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter()).copied().collect();
@@ -239,6 +245,27 @@ mod tests {
         assert!(Redactor::new([CANARY.to_owned()]).pieces(&mut pieces.each_mut()));
         let text = String::from_utf8(pieces.concat()).unwrap();
         assert_eq!(text, "[redacted] and [redacted]\\n[redacted] Bearer [redacted]");
+    }
+
+    #[test]
+    fn what_may_be_the_beginning_of_a_secret_is_not_settled() {
+        let redactor = Redactor::new([CANARY.to_owned()]);
+        for (settled, begun) in [
+            ("a text", ""),
+            ("a ", "canary/7Q="),
+            ("my key: ", "c"),
+            ("a key: ", "sk-"),
+            ("a key: ", "s"),
+            ("a key: ", "sk-0123456789abcdef"),
+            ("Authorization: ", "Bear"),
+            ("Authorization: ", "Bearer abc.def"),
+            ("the files", ""),
+            ("Bearer of bad ", ""),
+            ("sk-learn is good", ""),
+            ("canary/7Q=z.", ""),
+        ] {
+            assert_eq!(redactor.settled(format!("{settled}{begun}").as_bytes()), settled.len(), "{settled}{begun}");
+        }
     }
 
     #[test]

@@ -15,14 +15,29 @@ pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<
         }
         SHAPES.iter().find_map(|shape| {
             let rest = bytes[at..].strip_prefix(shape.prefix.as_bytes())?;
-            let wide = |b: u8| shape.wide && matches!(b, b'.' | b'~' | b'+' | b'/' | b'=');
-            let belongs = |b: &&u8| b.is_ascii_alphanumeric() || matches!(**b, b'-' | b'_') || wide(**b);
-            let length = rest.iter().take_while(belongs).count();
+            let length = rest.iter().take_while(|b| shape.has(**b)).count();
             let holds = length >= shape.least && random(&rest[..length]);
             holds.then(|| (kind(shape), at..at + shape.prefix.len() + length))
         })
     })
 }
+
+/// The number of bytes at the end of `bytes` that are the beginning of such a text, or may be one that goes on.
+pub(super) fn begun_shape(bytes: &[u8]) -> usize {
+    let begins = |text: &[u8]| {
+        SHAPES.iter().any(|shape| match text.strip_prefix(shape.prefix.as_bytes()) {
+            Some(rest) => rest.iter().all(|b| shape.has(*b)),
+            None => shape.prefix.as_bytes().starts_with(text),
+        })
+    };
+    let start = bytes.len().saturating_sub(LONGEST);
+    let mut at = start..bytes.len();
+    at.find(|at| STARTS[bytes[*at] as usize] && begins_word(&bytes[..*at]) && begins(&bytes[*at..]))
+        .map_or(0, |at| bytes.len() - at)
+}
+
+/// Keys are shorter, in bytes; tokens of a session (JWT) may be longer.
+const LONGEST: usize = 2048;
 
 /// A well-known kind of key.
 struct Shape {
@@ -31,6 +46,14 @@ struct Shape {
     least: usize,
     /// Whether `.`, `~`, `+`, `/` and `=` belong to it, besides letters, digits, `-` and `_`.
     wide: bool,
+}
+
+impl Shape {
+    /// Whether this byte may belong to the part after the prefix.
+    fn has(&self, b: u8) -> bool {
+        let is_wide = self.wide && matches!(b, b'.' | b'~' | b'+' | b'/' | b'=');
+        b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || is_wide
+    }
 }
 
 const fn shape(prefix: &'static str, least: usize) -> Shape {

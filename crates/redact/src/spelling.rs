@@ -38,6 +38,12 @@ impl Spellings {
         self.plain.len()
     }
 
+    /// The number of bytes at the end of `bytes` that are the beginning of a secret.
+    pub(super) fn begun(&self, bytes: &[u8]) -> usize {
+        let begun = |secret: &Vec<u8>| (1..secret.len()).rev().find(|n| bytes.ends_with(&secret[..*n]));
+        self.plain.iter().filter_map(begun).max().unwrap_or(0)
+    }
+
     /// The ranges of `bytes` that hold one of them.
     pub(super) fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut starts = [false; 256];

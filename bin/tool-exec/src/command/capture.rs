@@ -1,5 +1,6 @@
 //! The output of a command while it is read.
 
+use redact::Redactor;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
@@ -51,15 +52,17 @@ impl Capture {
 pub struct Shown(usize);
 
 impl Shown {
-    /// The whole characters that have come since the last call.
-    pub fn more(&mut self, bytes: &[u8]) -> Option<String> {
-        let rest = bytes.get(self.0..)?;
-        let end = match std::str::from_utf8(rest) {
+    /// The whole characters that have come since the last call, without secrets. What may be the beginning of a secret waits for
+    /// the rest of it.
+    pub fn more(&mut self, output: &Capture, redactor: &Redactor) -> Option<String> {
+        let rest = output.bytes.get(self.0..)?;
+        let whole = match std::str::from_utf8(rest) {
             // A character that is not yet whole waits for its end.
             Err(e) if e.error_len().is_none() => e.valid_up_to(),
             _ => rest.len(),
         };
+        let end = if output.is_open() { redactor.settled(&rest[..whole]) } else { whole };
         self.0 += end;
-        (end > 0).then(|| tool::text(&rest[..end]).0)
+        (end > 0).then(|| redactor.text(&tool::text(&rest[..end]).0).into_owned())
     }
 }

@@ -4,6 +4,7 @@ use super::answer::{EndCause, answer};
 use super::capture::{Capture, Shown};
 use super::scratch::Names;
 use super::{program, supervise};
+use redact::Redactor;
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,8 @@ pub struct Runner {
     timeout: Duration,
     /// How much it may write to each of its outputs in bytes, likewise.
     max_output: usize,
+    /// Takes the secrets of this process out of all that a command writes.
+    redactor: Redactor,
 }
 
 /// What a running call reports, under the key that the plan gave it.
@@ -74,7 +77,10 @@ impl Runner {
     pub fn new(tools: &Path, timeout: Duration, max_output: usize) -> Rc<Self> {
         let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output })
+        let variables =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let redactor = Redactor::of_environment(variables);
+        Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output, redactor })
     }
 
     /// The folder that a tool's commands run in.
@@ -101,7 +107,8 @@ impl Runner {
             Ok(child) => self.attend(child, exec, arguments.text(), handle, progress).await,
             Err(why) => Answer::new(Status::Error, format!("The command could not be started: {why}.")),
         };
-        Answer { duration: Some(start.elapsed()), return_directly: exec.return_directly, ..answer }
+        let output = self.redactor.text(&answer.output).into_owned();
+        Answer { output, duration: Some(start.elapsed()), return_directly: exec.return_directly, ..answer }
     }
 
     fn spawn(&self, exec: &Exec, argv: &[String], arguments: &str) -> Result<Child, String> {
@@ -166,7 +173,7 @@ impl Runner {
         while status.is_none() || out.is_open() || err.is_open() {
             let end = tokio::select! {
                 read = out.read(), if out.is_open() => {
-                    if let Some((key, reports)) = &progress && let Some(text) = shown.more(&out.bytes) {
+                    if let Some((key, reports)) = &progress && let Some(text) = shown.more(&out, &self.redactor) {
                         let _ = reports.send(Report::Progress(*key, text)).await;
                     }
                     read.then_some(EndCause::Output)
