@@ -1,17 +1,18 @@
-//! Whether a request is sent again, and how long to wait before. Nothing here sleeps or asks a clock.
+//! Whether a request is sent again, and how long to wait before that. Nothing here sleeps or looks at a clock.
 
 use std::time::{Duration, SystemTime};
 
-/// The longest wait that a provider is granted. A longer one is an error at once: a person would sit before a silent command.
+/// The longest wait that a provider gets. A longer one is an error at once: a person would sit before a silent command.
 const GRANTED: Duration = Duration::from_secs(120);
-/// A longer wait than this is announced before it begins.
+/// A wait that is longer than this is announced before it begins.
 const ANNOUNCED: Duration = Duration::from_secs(2);
-/// The first wait when the server names none; it doubles each time.
+/// The first wait where the server names none; each further one is twice as long.
 const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait when the server names none.
+/// The longest wait where the server names none.
 const BACK_OFF: Duration = Duration::from_secs(8);
 
-/// Whether a request that was answered with this HTTP status may be sent again.
+/// Whether a request may be sent again after this HTTP status: a time-out, a conflict, a rate limit or a failure of the server. OpenAI's
+/// and Anthropic's own clients retry on the same (<https://github.com/openai/openai-python>, `_should_retry`).
 pub fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
@@ -21,18 +22,18 @@ pub fn may_retry(status: u16) -> bool {
 pub struct Wait {
     /// How long it is.
     pub time: Duration,
-    /// How long it is at most: the same each time, whatever chance takes off.
-    most: Duration,
-    /// The header with which the provider asks for it, unchanged.
+    /// How long it is before chance shortens it, so that messages are the same each time.
+    longest: Duration,
+    /// The header in which the provider asks for it, unchanged.
     header: Option<String>,
 }
 
 impl Wait {
-    /// The wait after attempt `attempt` (from 1) failed. `header` gives the answer's header of a name in lower case, `now` is compared
-    /// with a date in `retry-after` where the answer has no `date` of its own, and `chance` (0 to 1) decides how much of a quarter the
-    /// back-off is shortened by.
+    /// The wait after attempt `attempt` (from 1) failed. `header` looks up a header of the answer by its name in lower case. A date in
+    /// `retry-after` counts from the answer's own `date`, or from `now`. `chance` (0 to 1) decides by how much of a quarter the back-off
+    /// is shortened.
     pub fn new<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Wait {
-        // The server's own clock: a wrong clock on either side changes nothing, and a recorded answer gives the same wait.
+        // By the server's clock a wrong clock on either side changes nothing, and a recorded answer gives the same wait.
         let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
         let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
         let asked = ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
@@ -44,33 +45,33 @@ impl Wait {
             Some((time?, format!("{name}: {text}")))
         });
         match asked {
-            Some((time, header)) => Wait { time, most: time, header: Some(header) },
+            Some((time, header)) => Wait { time, longest: time, header: Some(header) },
             None => {
-                let most = FIRST.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(BACK_OFF);
-                Wait { time: most.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0), most, header: None }
+                let longest = FIRST.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(BACK_OFF);
+                Wait { time: longest.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0), longest, header: None }
             }
         }
     }
 
-    /// Whether it is short enough to be waited for.
+    /// Whether it is short enough to wait for.
     pub fn is_granted(&self) -> bool {
         self.time <= GRANTED
     }
 
-    /// Whether it is so long that a person would wonder.
+    /// Whether it is so long that a person should learn of it.
     pub fn is_announced(&self) -> bool {
-        self.most > ANNOUNCED
+        self.longest > ANNOUNCED
     }
 
     /// When the same is asked again, such as `in 30 s (retry-after: 30)`.
     pub fn when(&self) -> String {
         match &self.header {
             Some(header) => format!("in {} ({header})", plain(self.time)),
-            None => format!("within {}", plain(self.most)),
+            None => format!("within {}", plain(self.longest)),
         }
     }
 
-    /// The provider's figure, for an error that replaces the wait; `None` where it names none or a short one.
+    /// The provider's figure, for an error in place of the wait; `None` where the provider names no wait, or a short one.
     pub fn advice(&self) -> Option<String> {
         let header = self.header.as_ref().filter(|_| self.is_announced())?;
         let too_long = if self.is_granted() { "" } else { ", longer than the 120 s that are granted" };
@@ -83,7 +84,7 @@ fn number(text: &str, unit: f64) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(n * unit).unwrap_or(Duration::MAX))
 }
 
-/// A time for people, in the unit that suits it.
+/// A time for people.
 fn plain(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -95,7 +96,7 @@ fn plain(time: Duration) -> String {
     }
 }
 
-/// A number from 0 to 1, different in each process and call.
+/// A random number from 0 to 1.
 pub fn chance() -> f64 {
     use std::hash::{BuildHasher, Hasher};
     let random = std::hash::RandomState::new().build_hasher().finish();

@@ -1,71 +1,39 @@
-//! Names under which credentials travel: of headers, of a URL's parameters, of members of a body.
+//! Names of fields that hold credentials: of headers, of a URL's parameters, of members of a body, of variables.
 
-/// Names of members and of response headers (compared without `-`, `_` and case) whose texts are credentials.
-const SECRET_NAMES: [&str; 19] = [
-    "accesstoken",
-    "apikey",
-    "authorization",
-    "authorizationtoken",
-    "clientsecret",
-    "cookie",
-    "key",
-    "password",
-    "proxyauthorization",
-    "refreshtoken",
-    "secret",
-    "setcookie",
-    "sig",
-    "signature",
-    "token",
-    "xamzsignature",
-    "xapikey",
-    "xgoogapikey",
-    "xgoogsignature",
-];
+/// Names of members and of response headers (without `-`, `_`, `.` and case) whose values are credentials.
+const SECRET_NAMES: &str = "accesstoken apikey authorization authorizationtoken clientsecret cookie key password proxyauthorization \
+                            refreshtoken secret setcookie sig signature token xamzsignature xapikey xgoogapikey xgoogsignature";
 
-/// Of those, the ones that are too common in a conversation to be taken for credentials in a JSON body. (`signature` is what
-/// providers call the proof of a reasoning block, which must go back unchanged.)
-const PLAIN_IN_BODIES: [&str; 4] = ["key", "sig", "signature", "token"];
+/// Those of them that a conversation uses for other things. (`signature` is what Anthropic calls the proof of a reasoning block, which must
+/// go back unchanged: <https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking>.)
+const PLAIN_IN_BODIES: &str = "key sig signature token";
 
-/// How the names of credentials end in a request's headers and in a URL. `code` is Azure's for a function's key.
-const ENDINGS: [&str; 14] = [
-    "auth",
-    "authorization",
-    "cookie",
-    "credential",
-    "credentials",
-    "jwt",
-    "key",
-    "passwd",
-    "password",
-    "pwd",
-    "secret",
-    "sig",
-    "signature",
-    "token",
-];
+/// Ends of the names of credentials in a request's headers, in a URL and in the environment.
+const ENDINGS: &str =
+    "auth authorization cookie credential credentials jwt key passwd password pwd secret sig signature token";
 
 /// Keys that open nothing.
-const OTHER_KEYS: [&str; 4] = ["cachekey", "idempotencykey", "partitionkey", "routingkey"];
+const OTHER_KEYS: &str = "cachekey idempotencykey partitionkey routingkey";
 
 /// Whether a member of a JSON body with this name is a credential.
 pub(crate) fn is_secret_member(name: &str) -> bool {
     let name = plain(name);
-    SECRET_NAMES.contains(&name.as_str()) && !PLAIN_IN_BODIES.contains(&name.as_str())
+    has(SECRET_NAMES, &name) && !has(PLAIN_IN_BODIES, &name)
 }
 
 /// Whether a header of an answer with this name is a credential.
 pub fn is_secret_answer(name: &str) -> bool {
-    SECRET_NAMES.contains(&plain(name).as_str())
+    has(SECRET_NAMES, &plain(name))
 }
 
 /// Whether a header of a request with this name, in any case, is a credential.
 pub fn is_secret_header(name: &str) -> bool {
     let name = plain(name);
-    ENDINGS.iter().any(|end| name.ends_with(end)) && !OTHER_KEYS.iter().any(|end| name.ends_with(end))
+    ENDINGS.split(' ').any(|end| name.ends_with(end)) && !OTHER_KEYS.split(' ').any(|end| name.ends_with(end))
 }
 
-/// Whether a parameter of a URL with this name is a credential.
+/// Whether a parameter of a URL with this name is a credential. `code` is the key of a function on Azure
+/// (<https://learn.microsoft.com/en-us/azure/azure-functions/function-keys-how-to>).
 pub fn is_secret_parameter(name: &str) -> bool {
     is_secret_header(name) || plain(name) == "code"
 }
@@ -75,6 +43,11 @@ pub(crate) fn is_secret_variable(name: &str) -> bool {
     is_secret_header(name) && !matches!(name, "PWD" | "OLDPWD")
 }
 
+fn has(names: &str, name: &str) -> bool {
+    names.split(' ').any(|other| other == name)
+}
+
+/// A name without `-`, `_`, `.`, their escapes in a URL, and case.
 fn plain(name: &str) -> String {
     let name = name.replace("%5F", "_").replace("%5f", "_").replace("%2D", "-").replace("%2d", "-");
     name.chars().filter(|c| !matches!(c, '-' | '_' | '.')).flat_map(char::to_lowercase).collect()

@@ -7,7 +7,7 @@ pub fn credential(bytes: &[u8]) -> Option<&'static str> {
     shapes(bytes).next().map(|(kind, _)| kind)
 }
 
-/// All such texts in their order, the longest kind first where two begin at one place.
+/// All texts with such a shape: the kind, and where it is.
 pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<usize>)> {
     (0..bytes.len()).filter_map(move |at| {
         if !STARTS[bytes[at] as usize] || !begins_word(&bytes[..at]) {
@@ -22,7 +22,7 @@ pub(super) fn shapes(bytes: &[u8]) -> impl Iterator<Item = (&'static str, Range<
     })
 }
 
-/// The number of bytes at the end of `bytes` that are the beginning of such a text, or may be one that goes on.
+/// The number of bytes at the end of `bytes` that may be the beginning of such a text.
 pub(super) fn begun_shape(bytes: &[u8]) -> usize {
     let begins = |text: &[u8]| {
         SHAPES.iter().any(|shape| match text.strip_prefix(shape.prefix.as_bytes()) {
@@ -36,13 +36,13 @@ pub(super) fn begun_shape(bytes: &[u8]) -> usize {
         .map_or(0, |at| bytes.len() - at)
 }
 
-/// Keys are shorter, in bytes; tokens of a session (JWT) may be longer.
+/// The longest key that [`begun_shape`] looks for, in bytes; real ones have some hundred.
 const LONGEST: usize = 2048;
 
 /// A well-known kind of key.
 struct Shape {
     prefix: &'static str,
-    /// The least number of characters after the prefix.
+    /// The least number of bytes after the prefix.
     least: usize,
     /// Whether `.`, `~`, `+`, `/` and `=` belong to it, besides letters, digits, `-` and `_`.
     wide: bool,
@@ -60,7 +60,9 @@ const fn shape(prefix: &'static str, least: usize) -> Shape {
     Shape { prefix, least, wide: false }
 }
 
-/// After the providers' and GitHub's published token formats. Most recent key forms begin with a word of their own, so that they can be found.
+/// The prefixes that providers chose so that leaked keys can be found, such as GitHub's
+/// (<https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/>), and AWS's for access keys
+/// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html>).
 const SHAPES: [Shape; 24] = [
     shape("sk-", 16),   // OpenAI, Anthropic, DeepSeek, OpenRouter, …
     shape("AIza", 30),  // Google
@@ -107,7 +109,7 @@ fn kind(shape: &Shape) -> &'static str {
     }
 }
 
-/// Whether a word may begin after `before`. The letter of a JSON escape (`\n`) is no part of a word, nor is `\u003c`.
+/// Whether a word may begin after `before`. A JSON escape (`\n`, `\u003c`) does not belong to the word after it.
 fn begins_word(before: &[u8]) -> bool {
     let Some(last) = before.last() else { return true };
     if !(last.is_ascii_alphanumeric() || matches!(last, b'-' | b'_')) {
@@ -117,7 +119,7 @@ fn begins_word(before: &[u8]) -> bool {
         || matches!(before, [.., b'\\', b'u', a, b, c, d] if [a, b, c, d].iter().all(|h| h.is_ascii_hexdigit()))
 }
 
-/// Whether this looks made by chance rather than written: a long word with a digit in it, or one longer than people write.
+/// Whether this looks random rather than written by a person: a word of 8 characters with a digit, or of 20.
 fn random(tail: &[u8]) -> bool {
     let digit = |word: &[u8]| word.iter().any(u8::is_ascii_digit);
     tail.split(|b| !b.is_ascii_alphanumeric()).any(|word| word.len() >= 20 || (word.len() >= 8 && digit(word)))

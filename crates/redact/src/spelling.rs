@@ -5,11 +5,11 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::ops::Range;
 
-/// Shorter secrets would be found in any text; a real key is never that short.
+/// The least length of a secret, in bytes: a shorter one would be found in any text.
 const LEAST: usize = 6;
-/// The same for the part of a secret's base64 that does not depend on what surrounds the secret.
+/// The least length of the part of a secret's base64 that does not depend on what surrounds the secret.
 const LEAST_ENCODED: usize = 8;
-/// How far base64 around a find is taken for a part of it, in bytes.
+/// How much base64 on each side of that part counts as belonging to it, in bytes.
 const AROUND: usize = 256;
 /// The most backslashes before an escaped character: JSON in JSON in JSON.
 const BACKSLASHES: usize = 7;
@@ -18,7 +18,7 @@ const BACKSLASHES: usize = 7;
 #[derive(Clone, Default)]
 pub(super) struct Spellings {
     plain: Vec<Vec<u8>>,
-    /// What their base64 always holds.
+    /// The parts of their base64 that do not depend on what surrounds them.
     encoded: Vec<Vec<u8>>,
 }
 
@@ -84,7 +84,7 @@ fn inside_base64(secret: &[u8]) -> Vec<Vec<u8>> {
     parts
 }
 
-/// The whole run of base64 around `at`, as far as it may belong to one credential.
+/// The run of base64 around `at`, as far as [`AROUND`] allows.
 fn around(bytes: &[u8], at: usize) -> Range<usize> {
     let belongs = |b: &&u8| b.is_ascii_alphanumeric() || matches!(**b, b'+' | b'/' | b'-' | b'_' | b'=' | b'%' | b'\\');
     let before = bytes[..at].iter().rev().take(AROUND).take_while(belongs).count();
@@ -92,7 +92,8 @@ fn around(bytes: &[u8], at: usize) -> Range<usize> {
     at - before..at + after
 }
 
-/// The end of `secret` in `bytes`, if it begins at `at`. Where the secret itself holds what begins an escape, both readings are tried.
+/// The end of `secret` in `bytes`, if it begins at `at`. A secret that contains `%`, `\` or `&` is read in both ways: as it is, and
+/// escaped.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
     let ambiguous = || secret.iter().any(|b| matches!(b, b'%' | b'\\' | b'&'));
     follow(bytes, at, secret, false).or_else(|| ambiguous().then(|| follow(bytes, at, secret, true))?)
