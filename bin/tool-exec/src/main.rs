@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::rc::Rc;
-use stdio::{Failure, Reader, Status};
+use stdio::{Failure, LineReader, Status};
 use store::{Cache, Journal};
 use stream::{Signals, Writer, ahead};
 use tokio::sync::mpsc;
@@ -38,7 +38,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     }
     let mut plan = Plan::new(judge, settings(&args), log);
     let mut filter = args.common.filter("tool-exec", args.files.clone());
-    // Somebody who types that a log is to be finished has nothing to add to it.
+    // With --resume alone, typed at a terminal, the log is all the input.
     if !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal() {
         filter.files.push("/dev/null".into());
     }
@@ -55,19 +55,19 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     calls.cache = args.cache.as_deref().map(Cache::open).transpose()?;
     calls.journal = args.journal.as_deref().map(Journal::open).transpose()?;
     (calls.no_time, calls.progress) = (args.common.no_time, args.progress);
-    let (reader, out, signals) = (Reader::new(&filter), Writer::new()?, Signals::take()?);
+    let (reader, out, signals) = (LineReader::new(&filter), Writer::new()?, Signals::take()?);
     let session = Session { reader, out, calls, reports, read_ahead, signals, at_once };
     // Tokio panics where it has no files for its signals.
     stdio::check_descriptors(12)?;
     let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
     let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(input)));
-    // The thread that waits for the reader of the output, and a write that blocks, end with the process.
+    // The thread that watches the reader of the output, and a write that blocks, end with the process.
     runtime.shutdown_background();
     status
 }
 
-/// The tools file, and what of it may run.
+/// The tools, and the rules about which of them may run.
 fn judge(args: &Args) -> anyhow::Result<Judge> {
     let tools = ::args::file(&args.tools, Tools::read)?;
     let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();
@@ -86,7 +86,7 @@ fn settings(args: &Args) -> Settings {
         Order::Call => tool::Order::Call,
         Order::Completion => tool::Order::Completion,
     };
-    // In a dry run nothing takes a place.
+    // In a dry run no call waits for another one.
     let jobs = if args.dry_run || args.list_pending { usize::MAX } else { args.jobs };
     Settings { jobs, order, choice: args.choice, max_calls: args.max_calls }
 }

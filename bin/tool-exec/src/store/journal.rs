@@ -1,4 +1,4 @@
-//! The journal: what is about to run, and what came of it, on disk before anything else happens.
+//! The journal: each start and each result is on disk before anything else happens, so that no call runs twice after a crash.
 
 use anyhow::Context;
 use event::Payload;
@@ -8,17 +8,17 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A file that lines are appended and synced to.
+/// A file to which lines are appended and synced.
 #[derive(Debug)]
 pub struct Journal {
     file: File,
     name: String,
-    /// Standard output is this very file: what is written there must only be synced.
+    /// Whether standard output is the same file: then lines are written there, and only synced here.
     is_stdout: bool,
 }
 
 impl Journal {
-    /// Opens the file, and makes it if it is not there. A last line that was cut is closed, so that the next one stands alone.
+    /// Opens the file, and creates it if it is missing. A last line that was cut gets a line feed, so that the next line is separate.
     ///
     /// # Errors
     /// When it cannot be opened or written.

@@ -8,19 +8,19 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use stdio::{Copy, Stage};
+use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
 use tool::{Answer, Call, Hash, Plan, PlanStep, Ready, one_line};
 
 /// The calls of a run.
 pub struct Calls {
-    /// What to run when.
+    /// Which call runs when.
     pub plan: Plan,
-    /// How to run it.
+    /// Runs the calls.
     pub runner: Rc<Runner>,
-    /// Where results are kept.
+    /// Keeps results, under `--cache`.
     pub cache: Option<Cache>,
-    /// Where intents and results are synced to.
+    /// Records starts and results, under `--journal`.
     pub journal: Option<Journal>,
     /// `--no-time`.
     pub no_time: bool,
@@ -33,7 +33,7 @@ pub struct Calls {
     answered: u64,
     cache_hits: u64,
     start: Instant,
-    /// Whether what runs is ended without a grace.
+    /// Whether running calls are ended without a grace; the session sets it.
     at_once: Rc<Cell<bool>>,
 }
 
@@ -42,7 +42,7 @@ struct ActiveCall {
     call: Rc<Call>,
     ready: Rc<Ready>,
     handle: Rc<Handle>,
-    /// Under which its result is kept.
+    /// The key under which its result is kept, if it is.
     cache: Option<Hash>,
     /// When it was announced.
     timestamp: Option<u64>,
@@ -72,7 +72,7 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    /// Calls by `plan`, each as a command of `runner`. The calls that run send what becomes of them to the receiver.
+    /// The calls of `plan`, each run by `runner`. Running calls send their reports to the receiver.
     pub fn new(plan: Plan, runner: Rc<Runner>, at_once: Rc<Cell<bool>>) -> (Self, mpsc::Receiver<Report>) {
         let (reports, received) = mpsc::channel(64);
         let calls = Calls {
@@ -93,8 +93,9 @@ impl Calls {
         (calls, received)
     }
 
-    /// Starts what the plan starts, and writes what it writes. `t` is the time of the line at hand, if there is one.
-    pub fn settle(&mut self, copy: &mut Copy<'_>, t: Option<&str>) {
+    /// Takes the plan's steps: announces calls, stops them, and writes results and messages. `t` is the time of the current line, if there
+    /// is one.
+    pub fn settle(&mut self, out: &mut LineWriter<'_>, t: Option<&str>) {
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
@@ -102,7 +103,7 @@ impl Calls {
             }
             for step in steps {
                 match step {
-                    PlanStep::Start { key, call, ready } => self.begin(key, call, ready, copy, t),
+                    PlanStep::Start { key, call, ready } => self.begin(key, call, ready, out, t),
                     PlanStep::Stop { key } => {
                         if let Some(active) = self.active.get(&key) {
                             active.handle.stop(self.at_once.get());
@@ -113,12 +114,12 @@ impl Calls {
                         self.cache_hits += u64::from(answer.cached);
                         let is_written = answer.duration.is_some() && self.journals_to_stdout();
                         if !is_written {
-                            self.write_result(&call, &answer, copy);
+                            self.write_result(&call, &answer, out);
                         }
                     }
                     PlanStep::Message { call, answer } => {
                         let message = tool::message(&call.id, &call.name, &answer);
-                        copy.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
+                        out.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
                     }
                 }
             }
@@ -126,7 +127,7 @@ impl Calls {
     }
 
     /// Announces a call, or takes its result from the cache.
-    fn begin(&mut self, key: u64, call: Rc<Call>, ready: Rc<Ready>, copy: &mut Copy<'_>, t: Option<&str>) {
+    fn begin(&mut self, key: u64, call: Rc<Call>, ready: Rc<Ready>, out: &mut LineWriter<'_>, t: Option<&str>) {
         let cache = self.cache_key(&call, &ready);
         if let (Some(name), Some(cache)) = (&cache, &self.cache)
             && let Some(exec) = &ready.tool.exec
@@ -136,7 +137,7 @@ impl Calls {
             return;
         }
         let active = ActiveCall { call, ready, handle: Rc::default(), cache, timestamp: self.now() };
-        active.announce(|intent, stream, choice| copy.write(intent, stream, choice, t));
+        active.announce(|intent, stream, choice| out.write(intent, stream, choice, t));
         self.active.insert(key, active);
         self.announced.push(key);
     }
@@ -146,7 +147,7 @@ impl Calls {
         !self.announced.is_empty()
     }
 
-    /// Starts the calls that were announced. The output was written before: whoever reads it learns of a call before it runs.
+    /// Starts the calls that were announced. The caller has flushed the output: its reader gets a `tool_use` before the call runs.
     ///
     /// # Errors
     /// When the journal fails.
@@ -167,16 +168,15 @@ impl Calls {
         Ok(())
     }
 
-    /// Whether the journal is the file that standard output goes to. Then the result of a call is written when the call ends, and not
-    /// when its turn comes.
+    /// Whether the journal is the file that standard output goes to. Then a result is written when its call ends, and not in call order.
     pub fn journals_to_stdout(&self) -> bool {
         self.journal.as_ref().is_some_and(Journal::is_stdout)
     }
 
     /// Writes the `tool_result` of the call that runs under `key`.
-    pub fn write_ended(&self, key: u64, answer: &Answer, copy: &mut Copy<'_>) {
+    pub fn write_ended(&self, key: u64, answer: &Answer, out: &mut LineWriter<'_>) {
         if let Some(active) = self.active.get(&key) {
-            self.write_result(&active.call, answer, copy);
+            self.write_result(&active.call, answer, out);
         }
     }
 
@@ -203,15 +203,15 @@ impl Calls {
     }
 
     /// Writes a piece of the output of the call that runs under `key`.
-    pub fn write_progress(&self, key: u64, text: &str, copy: &mut Copy<'_>) {
+    pub fn write_progress(&self, key: u64, text: &str, out: &mut LineWriter<'_>) {
         let Some(ActiveCall { call, .. }) = self.active.get(&key) else { return };
         let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
         let piece = ToolProgress { tool_id, tool_name, text: text.into(), ..ToolProgress::default() };
-        copy.write(piece, call.stream.as_deref(), call.choice, None);
+        out.write(piece, call.stream.as_deref(), call.choice, None);
     }
 
     /// Writes the counts of the run, if any call was answered.
-    pub fn write_stats(&self, copy: &mut Copy<'_>) {
+    pub fn write_stats(&self, out: &mut LineWriter<'_>) {
         if self.answered > 0 {
             let time = || Millis { micros: u64::try_from(self.start.elapsed().as_micros()).unwrap_or(u64::MAX) };
             let stats = SessionStats {
@@ -220,7 +220,7 @@ impl Calls {
                 duration_ms: (!self.no_time).then(time),
                 ..SessionStats::default()
             };
-            copy.write(stats, None, 0, None);
+            out.write(stats, None, 0, None);
         }
     }
 
@@ -236,10 +236,10 @@ impl Calls {
         stdio::message("tool-exec", &text);
     }
 
-    fn write_result(&self, call: &Call, answer: &Answer, copy: &mut Copy<'_>) {
+    fn write_result(&self, call: &Call, answer: &Answer, out: &mut LineWriter<'_>) {
         let summary = one_line(&answer.output);
         let result = answer.event(&call.id, &call.name, &summary, self.now());
-        copy.write(result, call.stream.as_deref(), call.choice, None);
+        out.write(result, call.stream.as_deref(), call.choice, None);
     }
 
     /// Milliseconds since 1970.
@@ -260,26 +260,26 @@ impl Calls {
     }
 }
 
-impl Stage for Calls {
-    fn event(&mut self, event: &Event<'_>, at: (usize, usize), copy: &mut Copy<'_>) -> bool {
-        copy.pass(at.0, at.1);
+impl LineHandler for Calls {
+    fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
+        out.pass(at.0, at.1);
         self.plan.event(event);
-        self.settle(copy, event.t().map(|t| t.text()));
+        self.settle(out, event.t().map(|t| t.text()));
         false
     }
 
-    fn blank(&mut self, at: (usize, usize), copy: &mut Copy<'_>) {
-        copy.pass(at.0, at.1);
+    fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
+        out.pass(at.0, at.1);
     }
 
-    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
-        copy.write(*warning, None, 0, None);
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
+        out.write(*warning, None, 0, None);
         self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
-        self.settle(copy, None);
+        self.settle(out, None);
     }
 
-    fn finish(&mut self, copy: &mut Copy<'_>) {
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
-        self.settle(copy, None);
+        self.settle(out, None);
     }
 }

@@ -1,9 +1,9 @@
-//! What would run, without running it.
+//! `--dry-run` and `--list-pending`: prints what would run, and runs nothing.
 
 use super::failure;
 use event::payload::Warning;
 use event::{Event, Object};
-use stdio::{Copy, Emit, Filter, Stage, Status};
+use stdio::{Emit, Filter, LineHandler, LineWriter, Status};
 use tool::{Answer, Call, Plan, PlanStep};
 
 /// What is printed.
@@ -15,7 +15,7 @@ pub enum Show {
     Pending,
 }
 
-/// Prints what would become of the calls of the input. The answer is whether there is anything of that kind.
+/// Prints the calls of the input that `show` selects. The status is [`Status::Done`] if there are any, else [`Status::No`].
 ///
 /// # Errors
 /// When the input or the output fails.
@@ -34,14 +34,14 @@ pub fn run(plan: Plan, filter: Filter, show: Show) -> anyhow::Result<Status> {
 struct DryRun {
     plan: Plan,
     show: Show,
-    /// Whether one of them is of the kind that is asked for: would start, or waits for a person.
+    /// Whether one of them is of the selected kind: would start, or waits for a person.
     found: bool,
     line: Vec<u8>,
 }
 
 impl DryRun {
-    /// Writes the plan's steps down.
-    fn settle(&mut self, copy: &mut Copy<'_>) {
+    /// Prints the plan's steps.
+    fn settle(&mut self, out: &mut LineWriter<'_>) {
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
@@ -51,7 +51,7 @@ impl DryRun {
                 match step {
                     PlanStep::Start { key, call, ready } => {
                         self.found |= self.show == Show::All;
-                        self.write(&call, copy, |o| {
+                        self.write(&call, out, |o| {
                             o.str("status", "would_run").str("class", ready.class.name());
                             if let Ok(arguments) = &call.arguments {
                                 o.raw("arguments", arguments.text());
@@ -62,17 +62,17 @@ impl DryRun {
                                 });
                             });
                         });
-                        // The exit code marks it, so that its result is not written as that of a call which does not run.
+                        // The exit code marks the result as one of a call that would run; it is not printed.
                         self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
                     }
                     PlanStep::Result { call, answer }
                         if answer.status == tool::Status::Pending && self.show == Show::Pending =>
                     {
                         self.found = true;
-                        copy.line(&call.id);
+                        out.line(&call.id);
                     }
                     PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
-                        self.write(&call, copy, |o| {
+                        self.write(&call, out, |o| {
                             o.str("status", answer.status.name()).str("output", &answer.output);
                         });
                     }
@@ -82,7 +82,7 @@ impl DryRun {
         }
     }
 
-    fn write(&mut self, call: &Call, copy: &mut Copy<'_>, fill: impl FnOnce(&mut Object<'_>)) {
+    fn write(&mut self, call: &Call, out: &mut LineWriter<'_>, fill: impl FnOnce(&mut Object<'_>)) {
         if self.show != Show::All {
             return;
         }
@@ -95,26 +95,26 @@ impl DryRun {
         o.str("tool_name", &call.name).str("tool_id", &call.id);
         fill(&mut o);
         o.close();
-        copy.line(&String::from_utf8_lossy(&self.line));
+        out.line(&String::from_utf8_lossy(&self.line));
     }
 }
 
-impl Stage for DryRun {
-    fn event(&mut self, event: &Event<'_>, _: (usize, usize), copy: &mut Copy<'_>) -> bool {
+impl LineHandler for DryRun {
+    fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         self.plan.event(event);
-        self.settle(copy);
+        self.settle(out);
         false
     }
 
-    fn blank(&mut self, _: (usize, usize), _: &mut Copy<'_>) {}
+    fn blank(&mut self, _: (usize, usize), _: &mut LineWriter<'_>) {}
 
-    fn bad_line(&mut self, warning: &Warning<'_>, copy: &mut Copy<'_>) {
+    fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
         self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
-        self.settle(copy);
+        self.settle(out);
     }
 
-    fn finish(&mut self, copy: &mut Copy<'_>) {
+    fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
-        self.settle(copy);
+        self.settle(out);
     }
 }

@@ -1,8 +1,8 @@
-//! Why a turn failed, in a sentence for people.
+//! The message for a turn that failed.
 
 use tool::Tally;
 
-/// The report of a turn that failed. `is_known`: an `error` event or a signal says why already.
+/// Why a turn failed, if it did. `is_known`: an `error` event or a signal is the reason and is reported already.
 pub fn why(tally: &Tally, is_known: bool) -> Option<String> {
     let Tally { unconfirmed, unmerged, failed, .. } = *tally;
     if tally.lost && tally.is_failure() {

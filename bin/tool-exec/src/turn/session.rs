@@ -1,4 +1,4 @@
-//! The run of the command: the input, the calls and the signals, each as it comes.
+//! The run of the command: it waits for the input, the calls and the signals together.
 
 use super::calls::Calls;
 use super::failure;
@@ -8,31 +8,31 @@ use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use stdio::{Outcome, Piece, Reader, Status};
+use stdio::{LineReader, Outcome, Piece, Status};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
-/// How long a signalled command waits for the rest that its upstream still writes while it ends too.
+/// After a first signal: how long to wait for the lines that the upstream writes while it ends too.
 const REST: Duration = Duration::from_millis(500);
 
-/// How long a command that was signalled twice still waits for what it ends, and for its output.
+/// After a second signal: how long to wait for the calls that it ends, and for the output.
 const LAST: Duration = Duration::from_secs(1);
 
 /// Everything that a run works with.
 pub struct Session<'o> {
-    /// How lines are read.
-    pub reader: Reader<'o>,
-    /// Where they go.
+    /// Reads lines.
+    pub reader: LineReader<'o>,
+    /// Writes lines.
     pub out: Writer,
-    /// What they are read into.
+    /// Takes the lines that are read.
     pub calls: Calls,
-    /// What becomes of the calls that run.
+    /// The reports of the calls that run.
     pub reports: mpsc::Receiver<Report>,
-    /// Whether the input itself was searched for answers already.
+    /// Whether all of the input was searched for answers before.
     pub read_ahead: bool,
     /// The signals that end it.
     pub signals: Signals,
-    /// Whether what runs is ended without a grace; shared with `calls`.
+    /// Whether running calls are ended without a grace; shared with `calls`.
     pub at_once: Rc<Cell<bool>>,
 }
 
@@ -54,7 +54,7 @@ impl Session<'_> {
         };
         tokio::select! {
             biased;
-            // The results of what the second signal ends are still written, but not while the output takes nothing.
+            // The results of calls that the second signal ends are still written, but a reader that takes nothing holds up no exit.
             caught = second => {
                 at_once.set(true);
                 Ok(Status::Signal(caught))
@@ -70,9 +70,9 @@ impl Session<'_> {
         // `is_open`: more may come from the input. `is_listening`: the thread that reads it may still report a failure.
         let (mut is_open, mut is_listening) = (true, true);
         while is_open || !self.calls.plan.is_idle() {
-            tokio::task::yield_now().await; // the calls go on, however much is at hand here
+            tokio::task::yield_now().await; // lets the calls run, however much input waits
             let (mut caught, mut piece, mut report) = (None, None, None);
-            // Signals first; then what is at hand, the input before the results; only when nothing is, what waits goes out.
+            // Signals first, then input, then reports; output is flushed when none of them waits.
             tokio::select! {
                 biased;
                 number = self.signals.next() => caught = Some(number),
@@ -80,7 +80,7 @@ impl Session<'_> {
                 some = input.recv(), if is_listening => {
                     is_listening = some.is_some();
                     piece = Some(some.unwrap_or(Piece::End));
-                    report = self.reports.try_recv().ok(); // an input without end holds up no result
+                    report = self.reports.try_recv().ok(); // so that endless input does not hold up results
                 }
                 some = self.reports.recv() => report = some,
                 () = std::future::ready(()), if !self.out.output.is_empty() => self.out.flush().await?,
@@ -108,12 +108,12 @@ impl Session<'_> {
             match report {
                 Some(Report::Progress(key, text)) => {
                     let calls = &self.calls;
-                    self.reader.between(&mut self.out.output, |copy| calls.write_progress(key, &text, copy))?;
+                    self.reader.between(&mut self.out.output, |out| calls.write_progress(key, &text, out))?;
                 }
                 Some(Report::Done(key, answer)) => {
                     if self.calls.journals_to_stdout() {
                         let calls = &self.calls;
-                        self.reader.between(&mut self.out.output, |copy| calls.write_ended(key, &answer, copy))?;
+                        self.reader.between(&mut self.out.output, |out| calls.write_ended(key, &answer, out))?;
                         self.out.flush().await?;
                     }
                     self.calls.ended(key, answer)?;
@@ -128,7 +128,7 @@ impl Session<'_> {
     /// Takes a piece of the input.
     async fn piece(&mut self, piece: Piece) -> anyhow::Result<()> {
         if let (Piece::Lines(bytes, _), false) = (&piece, self.read_ahead) {
-            // An answer that is at hand already counts before its call is looked at.
+            // An answer that has arrived with its call counts before the call could start.
             let lines = bytes.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
             lines.for_each(|line| self.calls.plan.foresee_line(line));
         }
@@ -139,14 +139,14 @@ impl Session<'_> {
         self.launch().await
     }
 
-    /// Does what the plan asks for where no line of the input is at hand.
+    /// Takes the plan's steps between lines.
     async fn settle(&mut self) -> anyhow::Result<()> {
         let calls = &mut self.calls;
-        self.reader.between(&mut self.out.output, |copy| calls.settle(copy, None))?;
+        self.reader.between(&mut self.out.output, |out| calls.settle(out, None))?;
         self.launch().await
     }
 
-    /// Writes out what waits where that is much or announces calls, and starts those.
+    /// Flushes the output if it is full or announces calls, and starts those.
     async fn launch(&mut self) -> anyhow::Result<()> {
         if self.calls.has_announced() || self.out.output.is_full() {
             self.out.flush().await?;
@@ -154,10 +154,10 @@ impl Session<'_> {
         self.calls.launch()
     }
 
-    /// Everything has ended: the counts, and the status.
+    /// Writes the counts, and returns the status.
     async fn close(mut self, signal: Option<i32>) -> anyhow::Result<Status> {
         let calls = &self.calls;
-        self.reader.between(&mut self.out.output, |copy| calls.write_stats(copy))?;
+        self.reader.between(&mut self.out.output, |out| calls.write_stats(out))?;
         self.out.flush().await?;
         let (tally, error) = (calls.plan.tally(), self.reader.has_failed());
         if let Some(why) = failure::why(&tally, error || signal.is_some()) {
