@@ -5,7 +5,7 @@ use clap::{Parser, ValueEnum};
 use json::ToolList;
 use std::path::PathBuf;
 use std::rc::Rc;
-use tag::{Look, Options};
+use tag::{Dialects, Look, Options};
 
 /// Take the tool calls that a model wrote as text out of a stream, as `tool_call_delta` events.
 ///
@@ -18,8 +18,12 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     /// What calls are written in: a dialect, several with commas between, or auto for what `stream_start` says, and all of them
     /// where it says nothing
-    #[arg(short, long, value_name = "NAME[,NAME…]", default_value = "auto")]
-    pub dialect: String,
+    /// [default: the dialect of --dialect-file where it has one, else auto]
+    #[arg(short, long, value_name = "NAME[,NAME…]")]
+    dialect: Option<String>,
+    /// A file of dialects of your own, as docs/new-dialect.md describes it: --dialect, `stream_start` and auto know them too
+    #[arg(long, value_name = "FILE")]
+    dialect_file: Option<PathBuf>,
     /// Which streams are read; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
     pub when: When,
@@ -37,7 +41,7 @@ pub struct Args {
     /// With --lint: write nothing, the status is the answer
     #[arg(short, long, requires = "lint")]
     pub quiet: bool,
-    /// List the dialects, one a line between tabs: name, other names, models, and a call with \n for its line ends
+    /// List the dialects, one a line between tabs: name, other names, models, a call with \n for its line ends, and where it is defined
     #[arg(long, conflicts_with_all = ["files", "when", "tools", "prefill", "quiet"])]
     pub list_dialects: bool,
     #[command(flatten)]
@@ -50,6 +54,7 @@ Examples:
   tag-parse --dialect hermes --tools tools.json stream.ndjson
   tag-parse -d deepseek-r1 --when always --prefill '<think>' stream.ndjson
   tag-parse --list-dialects | cut -f 1,3
+  tag-parse --dialect-file own.toml stream.ndjson
   tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'
 
 --lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of reasoning, frames of results such as <tool_response>, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into events first: llm-stream --replay FILE | tag-parse --lint.";
@@ -67,10 +72,13 @@ impl Args {
     /// How streams are read.
     ///
     /// # Errors
-    /// A dialect that is not known, or a tools file that cannot be read.
+    /// A dialect that is not known, or a file of tools or dialects that cannot be read.
     pub fn options(&self) -> anyhow::Result<Options> {
+        let dialects = self.dialects()?;
+        let names = self.names(&dialects);
         Ok(Options {
-            look: if self.dialect == "auto" { None } else { Some(Rc::new(self.look()?)) },
+            look: if names == "auto" { None } else { Some(Rc::new(look(&dialects, names)?)) },
+            dialects,
             always: self.when == When::Always,
             tools: self
                 .tools
@@ -82,19 +90,45 @@ impl Args {
         })
     }
 
-    /// The dialects of `--dialect`, all for `auto`.
+    /// The dialects to look for, all for `auto`.
     ///
     /// # Errors
-    /// A name that is not known, or none.
+    /// A name that is not known, or none, or a file of dialects that cannot be read.
     pub fn look(&self) -> anyhow::Result<Look> {
-        if self.dialect.split(',').all(|name| name.trim().is_empty()) {
-            anyhow::bail!("--dialect: no name, give one of tag-parse --list-dialects, or auto");
+        let dialects = self.dialects()?;
+        look(&dialects, self.names(&dialects))
+    }
+
+    /// The dialects of the table and of `--dialect-file`.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has a mistake.
+    pub fn dialects(&self) -> anyhow::Result<Dialects> {
+        let mut dialects = Dialects::default();
+        if let Some(path) = &self.dialect_file {
+            let text = ::args::file(path, |text| anyhow::Ok(text.to_owned()))?;
+            dialects.add(&path.display().to_string(), &text)?;
         }
-        Look::new(&self.dialect).context("--dialect")
+        Ok(dialects)
+    }
+
+    fn names<'a>(&'a self, dialects: &Dialects) -> &'a str {
+        match (&self.dialect, dialects.own()) {
+            (Some(names), _) => names,
+            (None, [own]) => own.name,
+            (None, _) => "auto",
+        }
     }
 
     /// How to drive the machines.
     pub fn filter(&self) -> stdio::Filter {
         self.common.filter("tag-parse", self.files.clone())
     }
+}
+
+fn look(dialects: &Dialects, names: &str) -> anyhow::Result<Look> {
+    if names.split(',').all(|name| name.trim().is_empty()) {
+        anyhow::bail!("--dialect: no name, give one of tag-parse --list-dialects, or auto");
+    }
+    Look::among(dialects, names).context("--dialect")
 }

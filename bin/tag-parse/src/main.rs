@@ -15,7 +15,7 @@ fn main() -> ExitCode {
 
 fn work(args: Args) -> anyhow::Result<Status> {
     if args.list_dialects {
-        list::print()?;
+        list::print(&args.dialects()?)?;
         return Ok(Status::Done);
     }
     if args.lint {

@@ -200,12 +200,72 @@ fn bad_and_long_lines_are_carried_by_warnings() {
 fn the_list_names_every_dialect_once() {
     let out = run(&["--list-dialects"], "");
     let rows: Vec<Vec<&str>> = text(&out.stdout).lines().map(|l| l.split('\t').collect()).collect();
-    assert_eq!(rows[0], ["name", "aliases", "models", "example"]);
+    assert_eq!(rows[0], ["name", "aliases", "models", "example", "source"]);
     assert_eq!(rows.len() - 1, tag::Dialect::all().len());
-    assert!(rows.iter().all(|row| row.len() == 4 && row.iter().all(|column| !column.is_empty())));
+    assert!(rows.iter().all(|row| row.len() == 5 && row.iter().all(|column| !column.is_empty())));
     let hermes = rows.iter().find(|row| row[0] == "hermes").unwrap();
     assert!(hermes[1].split(',').any(|alias| alias == "qwen"));
     assert_eq!(hermes[3], r#"<tool_call>\n{"name": "get_weather", "arguments": {"city": "Paris"}}\n</tool_call>"#);
+}
+
+const OWN: &str = "name = 'own'\naliases = ['mine']\ncall = '<own_call>⏎{name, arguments}⏎</own_call>?'\n";
+const OWN_CALL: &str =
+    r#"{"type":"content_delta","text":"Yes.<own_call>{\"name\": \"f\", \"arguments\": {}}</own_call>"}"#;
+
+#[test]
+fn a_dialect_of_a_file_is_read_by_name_in_auto_mode_and_by_itself() {
+    let scratch = Scratch::new("own");
+    let own = scratch.file("own.toml", OWN);
+    let two = scratch.file("two.toml", "[[dialect]]\nname = 'a'\nextends = 'hermes'\n[[dialect]]\nname = 'own'\ncall = '<own_call>{name, arguments}</own_call>'");
+    let start = |dialect: &str| format!(r#"{{"type":"stream_start","v":1,"dialect":"{dialect}","prefill":""}}"#);
+    let call = r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{}","done":true}"#;
+    for (file, dialect, named) in [
+        (&own, None, "hermes"),
+        (&own, Some("own"), "hermes"),
+        (&own, Some("hermes,mine"), "hermes"),
+        (&own, Some("auto"), "mine"),
+        (&own, Some("auto"), "auto"),
+        (&two, None, "own"),
+        (&two, None, "auto"),
+    ] {
+        let mut args = vec!["--no-time", "--dialect-file", file];
+        args.extend(dialect.into_iter().flat_map(|dialect| ["--dialect", dialect]));
+        let out = run(&args, &lines(&[&start(named), OWN_CALL, END]));
+        let got = inside(&out);
+        assert!(got.contains(&call), "{file} {dialect:?} {named}: {got:?} {}", text(&out.stderr));
+    }
+    let out = run(&["--dialect-file", &two], &lines(&[&start("hermes"), OWN_CALL, END]));
+    assert_eq!(inside(&out), [OWN_CALL], "a file of two leaves it to stream_start");
+    let out = run(&["--list-dialects", "--dialect-file", &own], "");
+    let first = text(&out.stdout).lines().nth(1).unwrap();
+    assert!(first.starts_with("own\tmine\t\t<own_call>\\n{"), "{first}");
+    let out = run(&["--lint", "--dialect-file", &own], "a <own_call> b\n");
+    assert_eq!(text(&out.stdout), "standard input:1: <own_call> (dialect own): a <own_call> b\\n\n");
+}
+
+#[test]
+fn a_mistake_in_a_file_of_dialects_has_a_line() {
+    let scratch = Scratch::new("own-mistakes");
+    for (toml, words) in [
+        (
+            "name = 'own'\n\ncall = '<own>{nam}'\n",
+            "own.toml line 3: call: the slot {nam} is unknown; expected {name}, ",
+        ),
+        ("name = 'own'\ncolour = 'red'\n", "own.toml line 2: unknown key 'colour'; expected one of name, "),
+        (
+            "name = 'hermes'\ncall = '<own>{name, arguments}'\n",
+            "own.toml line 1: 'hermes' is a name of the dialect 'hermes' already",
+        ),
+        ("name = 'own\n", "own.toml line 1: "),
+    ] {
+        let file = scratch.file("own.toml", toml);
+        let out = run(&["--dialect-file", &file], "");
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{err}");
+        assert!(err.starts_with("tag-parse: ") && err.contains(words) && err.lines().count() == 1, "{toml}: {err}");
+    }
+    let out = run(&["--dialect-file", "no-such.toml"], "");
+    assert!(text(&out.stderr).starts_with("tag-parse: no-such.toml: No such file"), "{}", text(&out.stderr));
 }
 
 #[test]
@@ -263,6 +323,7 @@ fn the_examples_of_the_help_run() {
     scratch.file("stream.ndjson", &lines(&[TAG, NAMED, REST, END]));
     scratch.file("tools.json", r#"[{"type":"function","function":{"name":"f"}}]"#);
     scratch.file("answer.txt", "All is well.\n");
+    scratch.file("own.toml", "name = 'own'\ncall = '<own>{name, arguments}</own>'\n");
     let help = run(&["--help"], "");
     let help = text(&help.stdout);
     let examples: Vec<&str> = help.lines().filter_map(|l| l.strip_prefix("  tag-parse")).collect();

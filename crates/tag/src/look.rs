@@ -2,6 +2,7 @@
 
 use crate::dialect::{Dialect, Ends, Form, Prefilled};
 use crate::form::first;
+use crate::table::Dialects;
 use std::collections::BTreeSet;
 
 /// What a marker may begin or end.
@@ -58,16 +59,18 @@ pub struct Look {
     pub(crate) messages: bool,
 }
 
-/// A name that is not in the table.
+/// A name that no dialect has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDialect {
     /// The name as it was given.
     pub name: String,
+    /// A name that it resembles.
+    near: Option<&'static str>,
 }
 
 impl std::fmt::Display for UnknownDialect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some(near) = nearest(&self.name) else {
+        let Some(near) = self.near else {
             return write!(f, "unknown dialect '{}', see tag-parse --list-dialects", self.name);
         };
         write!(f, "unknown dialect '{}', did you mean '{near}'? See tag-parse --list-dialects", self.name)
@@ -76,10 +79,10 @@ impl std::fmt::Display for UnknownDialect {
 
 impl std::error::Error for UnknownDialect {}
 
-/// The name in the table that shares the longest beginning with this one, at least three letters.
-fn nearest(name: &str) -> Option<&'static str> {
+/// The name that shares the longest beginning with this one, at least three letters.
+fn nearest(dialects: &Dialects, name: &str) -> Option<&'static str> {
     let shared = |other: &str| name.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    Dialect::all().iter().map(|d| d.name).max_by_key(|d| shared(d)).filter(|d| shared(d) >= 3)
+    dialects.all().map(|d| d.name).max_by_key(|d| shared(d)).filter(|d| shared(d) >= 3)
 }
 
 impl Look {
@@ -88,12 +91,20 @@ impl Look {
     /// # Errors
     /// A name that is not in the table.
     pub fn new(names: &str) -> Result<Look, UnknownDialect> {
+        Look::among(&Dialects::default(), names)
+    }
+
+    /// The same where a user's own dialects have names too.
+    ///
+    /// # Errors
+    /// A name that none of `known` has.
+    pub fn among(known: &Dialects, names: &str) -> Result<Look, UnknownDialect> {
         let mut dialects = Vec::new();
         for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            match Dialect::named(name) {
-                _ if name == "auto" => dialects.extend(Dialect::all()),
+            match known.named(name) {
+                _ if name == "auto" => dialects.extend(known.all()),
                 Some(dialect) => dialects.push(dialect),
-                None => return Err(UnknownDialect { name: name.to_owned() }),
+                None => return Err(UnknownDialect { name: name.to_owned(), near: nearest(known, name) }),
             }
         }
         Ok(Look::of(dialects))
@@ -158,7 +169,8 @@ impl Look {
             ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
         }
         // The same turn may begin in the templates of several dialects.
-        let all: BTreeSet<&str> = Dialect::all().iter().flat_map(|d| d.framing.foreign).copied().collect();
+        let all: BTreeSet<&str> =
+            Dialect::all().iter().chain(dialects.iter().copied()).flat_map(|d| d.framing.foreign).copied().collect();
         all.into_iter().for_each(|mark| add(mark, Target::Foreign(false)));
         let lines: BTreeSet<&str> = dialects.iter().flat_map(|d| d.framing.foreign_lines).copied().collect();
         lines.into_iter().for_each(|mark| add(mark, Target::Foreign(true)));

@@ -9,6 +9,7 @@ use choice::TagChoice;
 use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use events::{SOURCE, warning_key};
+use crate::table::Dialects;
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -20,6 +21,8 @@ use std::rc::Rc;
 pub struct Options {
     /// The dialects to search for; without it those that `stream_start` names, else all.
     pub look: Option<Rc<Look>>,
+    /// What `stream_start` can name: the table's dialects, and a user's own.
+    pub dialects: Dialects,
     /// Streams with native calls are read, too.
     pub always: bool,
     /// The tools that calls may name; without it those of `stream_start`.
@@ -84,7 +87,7 @@ impl Streams {
         if let Some(look) = self.built.borrow().looks.get(names) {
             return Ok(Rc::clone(look));
         }
-        let look = Rc::new(Look::new(names)?);
+        let look = Rc::new(Look::among(&self.options.dialects, names)?);
         self.built.borrow_mut().looks.insert(names.to_owned(), Rc::clone(&look));
         Ok(look)
     }
