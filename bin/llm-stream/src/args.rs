@@ -102,6 +102,9 @@ pub struct Request {
     /// The form in which the tools stand in the prompt and the model writes its calls (default tool-name-tag; 'tag-parse --list-dialects' shows all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
+    /// A file of dialects of your own for --dialect, as docs/new-dialect.md describes it; a single one is the default
+    #[arg(long, value_name = "FILE")]
+    pub dialect_file: Option<PathBuf>,
     /// The end of the prompt that the model's text continues, such as $'<think>\n', for servers whose template opens the reasoning: stream_start says so
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,

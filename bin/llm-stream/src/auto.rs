@@ -179,7 +179,12 @@ impl Auto<'_> {
             }
             Err(e) => return Err(anyhow!("{}: {e}, check the path and its permissions", path.display())),
         };
-        let found = allow::look_up(path, &text, &format!("{}/{}", self.turn.api.name(), self.turn.model()))?;
+        let found = allow::look_up(
+            path,
+            &text,
+            &format!("{}/{}", self.turn.api.name(), self.turn.model()),
+            &self.turn.dialects,
+        )?;
         Ok(found.map(|(line, form)| {
             let form = match form {
                 AllowedForm::Native => ToolsForm::Native,

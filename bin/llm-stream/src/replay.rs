@@ -2,7 +2,7 @@
 
 use crate::output::{Clock, Messages, Out};
 use crate::stream::{ResponseEnd, Watch, end, runtime, write_events};
-use crate::turn::{ToolsMode, dialect, read_tools};
+use crate::turn::{ToolsMode, dialect, dialects, read_tools};
 use anyhow::{Context, Result, bail};
 use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
@@ -32,6 +32,8 @@ pub struct ReplaySettings {
     pub tools_mode: ToolsMode,
     /// The dialect of that.
     pub dialect: Option<String>,
+    /// The file of the user's own dialects.
+    pub dialect_file: Option<PathBuf>,
     /// The file of the tools in that.
     pub tools: Option<PathBuf>,
     /// The end of the prompt that the model's text continues.
@@ -53,7 +55,8 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
         // Before anything is written: a wrong name should not cost half of the work.
         std::fs::metadata(path).map_err(|e| unreadable(path, e))?;
     }
-    let dialect = dialect(settings.dialect.as_deref(), settings.tools_mode, false)?;
+    let dialects = dialects(settings.dialect_file.as_deref())?;
+    let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, false)?;
     let max_frame = Some(settings.max_frame);
     let mut options = StreamOptions { prefill: settings.prefill.clone(), max_frame, ..StreamOptions::default() };
     if settings.tools_mode == ToolsMode::Tag {

@@ -6,7 +6,7 @@ mod tools;
 
 pub use form::{RequestForm, ToolsForm, ToolsMode};
 pub use key::KeySource;
-pub use tools::{dialect, dialect_named, read as read_tools};
+pub use tools::{dialect, dialect_named, dialects, read as read_tools};
 
 use anyhow::{Result, anyhow, bail};
 use client::{AddressError, Header, Route, secrets_in_url, with_path_of};
@@ -15,7 +15,7 @@ use redact::{Redactor, is_secret_header};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tag::Dialect;
+use tag::{Dialect, Dialects};
 use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, request};
 
 /// What the user asks for.
@@ -43,6 +43,8 @@ pub struct TurnSettings {
     pub tools_mode: ToolsMode,
     /// The dialect of tools in the prompt.
     pub dialect: Option<String>,
+    /// The file of the user's own dialects.
+    pub dialect_file: Option<PathBuf>,
     /// The end of the prompt that the model's text continues.
     pub prefill: Option<String>,
     /// Whether to ask for a stream.
@@ -62,6 +64,8 @@ pub struct Turn {
     pub options: RequestOptions,
     /// Where requests go.
     pub route: Route,
+    /// The dialects that can be named.
+    pub dialects: Dialects,
     /// The dialect of tools in the prompt.
     pub dialect: &'static Dialect,
     /// The form in which it is asked first.
@@ -86,7 +90,8 @@ impl Turn {
     /// # Errors
     /// One line that names the option and the remedy.
     pub fn new(settings: &TurnSettings, recorded: Option<(Api, String)>, is_probe: bool) -> Result<Turn> {
-        let dialect = dialect(settings.dialect.as_deref(), settings.tools_mode, is_probe)?;
+        let dialects = dialects(settings.dialect_file.as_deref())?;
+        let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, is_probe)?;
         let (api, model) = recorded.unzip();
         let api = settings.api.or(api).unwrap_or(Api::OpenaiChat);
         let model = settings.model.clone().or(model).filter(|m| !m.is_empty());
@@ -115,6 +120,7 @@ impl Turn {
             api,
             options,
             route,
+            dialects,
             dialect,
             form: RequestForm { is_whole: false, tools: ToolsForm::Native },
             headers,

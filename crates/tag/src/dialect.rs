@@ -44,6 +44,49 @@ impl Dialect {
     pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
         self.framing.reasoning.first().copied()
     }
+
+    /// Whether the prompt may end inside reasoning.
+    pub fn may_begin_in_reasoning(&self) -> bool {
+        self.framing.prefilled != Prefilled::No
+    }
+
+    /// Whether a call ends reasoning that is not closed, even if it is closed later.
+    pub fn call_always_ends_reasoning(&self) -> bool {
+        self.framing.call_ends_reasoning == Ends::Always
+    }
+
+    /// Whether calls and reasoning end with the same marker.
+    pub fn call_closes_reasoning(&self) -> bool {
+        let closes = |mark: &&str| self.framing.reasoning.iter().any(|(_, close)| close == mark);
+        self.marks().any(|mark| closes(&mark))
+    }
+
+    /// Whether its calls, as they are written, count only where a message begins: no marker tells them from text, or the first
+    /// message's header began in the prompt.
+    pub fn begins_messages(&self) -> bool {
+        self.forms.first().is_some_and(|form| self.framing.messages || form.scope == Scope::Message)
+    }
+
+    /// Whether its calls, as they are written, are found in ordinary text too and count only where their tool is known.
+    pub fn needs_known_tools(&self) -> bool {
+        self.forms.first().is_some_and(|form| form.needs == Needs::Known)
+    }
+
+    /// Whether markers of its calls frame other messages too, so that they are left out of text that is not a call.
+    pub fn drops_its_markers(&self) -> bool {
+        self.framing.messages || self.marks().any(|mark| self.framing.dropped.contains(&mark))
+    }
+
+    /// The markers in its calls.
+    fn marks(&self) -> impl Iterator<Item = &'static str> {
+        let parts = self.forms.iter().flat_map(|form| form.call);
+        parts
+            .flat_map(|part| match part {
+                Part::Mark(marks) | Part::Maybe { marks, .. } => *marks,
+                _ => &[],
+            })
+            .copied()
+    }
 }
 
 /// One way to write calls.

@@ -24,6 +24,7 @@ mod run;
 mod start_tag;
 mod table;
 mod tree;
+mod turn;
 mod write;
 
 pub use dialect::Dialect;
@@ -32,5 +33,6 @@ pub use machine::{Options, Streams, Tag};
 pub use notation::NotationError;
 pub use outlet::{Outlet, Piece};
 pub use parser::Parser;
-pub use prompt::{Call, Choice, Output, neutral};
+pub use prompt::neutral;
 pub use table::{DEFAULT, Dialects};
+pub use turn::{PromptCall, PromptChoice, PromptResult};

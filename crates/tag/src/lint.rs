@@ -223,7 +223,7 @@ mod tests {
             "tool-code",
         ];
         for dialect in crate::Dialect::all().iter().filter(|d| !plain.contains(&d.name)) {
-            let results = dialect.results(&[crate::Output { id: "1", name: "f", text: "4 huts" }]);
+            let results = dialect.results(&[crate::PromptResult { id: "1", name: "f", text: "4 huts" }]);
             let all = found("hermes", &format!("So it is.\n{results}\nGood."));
             wrong.extend(all.is_empty().then(|| format!("{}: {results}", dialect.name)));
         }

@@ -7,16 +7,22 @@
 mod call;
 mod check;
 mod entry;
+mod error;
 mod form;
+mod kept;
 mod parameter;
 mod scan;
 mod spellings;
+#[cfg(test)]
+mod tests;
 
 use crate::dialect::prompt::{List, Prompt};
 use crate::dialect::{Dialect, Ends, Framing, Prefilled};
 use check::check;
 use entry::{Fault, Row};
+pub use error::NotationError;
 use form::FORM_KEYS;
+use kept::{around, keep, lines, marker, one};
 
 /// The longest file, in bytes.
 const MAX_FILE: usize = 256 * 1024;
@@ -47,25 +53,6 @@ const KEYS: &[&str] = &[
     "result",
     "results",
 ];
-
-/// What is wrong with a file of dialects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotationError {
-    /// The file, as it was named.
-    pub file: String,
-    /// The line, from 1.
-    pub line: usize,
-    /// What is wrong there, and what was expected.
-    pub message: String,
-}
-
-impl std::fmt::Display for NotationError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} line {}: {}", self.file, self.line, self.message)
-    }
-}
-
-impl std::error::Error for NotationError {}
 
 /// Reads files, each with its name, into dialects in the order in which they stand there. They may extend each other and those
 /// of `known`, whose names they may not have.
@@ -229,17 +216,6 @@ fn pair(text: &str) -> Result<(&'static str, &'static str), String> {
     }
 }
 
-/// A marker, with ⏎ for a newline.
-fn marker(text: &str) -> Result<&'static str, String> {
-    let text = lines(text);
-    match text.len() {
-        0 => Err("a marker is empty; expected its text".to_owned()),
-        1..=256 if !text.trim().is_empty() => Ok(keep(text)),
-        1..=256 => Err("a marker is white space; expected its text".to_owned()),
-        _ => Err("a marker has more than 256 bytes; expected a shorter one".to_owned()),
-    }
-}
-
 /// Two numbers.
 fn late(text: &str) -> Result<(u8, u8), String> {
     let numbers = text.split_once(' ').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
@@ -262,32 +238,4 @@ fn result(text: &str) -> Result<&'static str, String> {
         true => Ok(keep(lines(text))),
         false => Err(format!("'{text}' has no place for the result's text; expected {{result}} in it")),
     }
-}
-
-/// What is before, between and after two of `slot`.
-fn around(text: &str, slot: &str) -> Result<(&'static str, &'static str, &'static str), String> {
-    match text.split(slot).collect::<Vec<_>>()[..] {
-        [open, between, close] => Ok((keep(lines(open)), keep(lines(between)), keep(lines(close)))),
-        _ => Err(format!("'{text}' does not have {slot} twice; expected what is before, between and after two")),
-    }
-}
-
-/// The text with its newlines, which may be written as ⏎.
-fn lines(text: &str) -> String {
-    text.replace('⏎', "\n")
-}
-
-/// Text that lives as long as the table.
-fn keep(text: impl Into<String>) -> &'static str {
-    Box::leak(text.into().into_boxed_str())
-}
-
-/// Values that live as long as the table.
-fn all<T>(values: Vec<T>) -> &'static [T] {
-    Box::leak(values.into_boxed_slice())
-}
-
-/// A value that lives as long as the table.
-fn one<T>(value: T) -> &'static T {
-    Box::leak(Box::new(value))
 }

@@ -4,18 +4,18 @@
 mod tests;
 
 use crate::dialect::{Dialect, Form, Header, Keys, Part, Section, Shape, StartTag};
-use crate::prompt::Call;
+use crate::turn::PromptCall;
 use serde_json::Value;
 
 impl Dialect {
     /// The text of the calls of one message.
-    pub(crate) fn write(&self, calls: &[Call<'_>]) -> String {
+    pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if !self.framing.messages {
             return self.forms.first().map(|form| form.write(calls)).unwrap_or_default();
         }
         // The prompt ends with the first message's role, so only the others have it here.
         let form = self.forms.first();
-        let body = |call: &Call<'_>| match form {
+        let body = |call: &PromptCall<'_>| match form {
             Some(form) => format!(" to={}<|message|>{}", call.name, form.write(std::slice::from_ref(call))),
             None => {
                 let arguments = arguments(call);
@@ -32,7 +32,7 @@ impl Dialect {
 
 impl Form {
     /// The text of calls in this form, which follow each other.
-    pub(crate) fn write(&self, calls: &[Call<'_>]) -> String {
+    pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if calls.is_empty() {
             return String::new();
         }
@@ -57,7 +57,7 @@ impl Form {
     }
 
     /// One unit: one call, or all of them where the form holds several. The first of them is number `n`.
-    fn unit(&self, calls: &[Call<'_>], n: usize) -> String {
+    fn unit(&self, calls: &[PromptCall<'_>], n: usize) -> String {
         self.call.iter().map(|part| part.write(calls, n)).collect()
     }
 }
@@ -70,7 +70,7 @@ impl Section {
 }
 
 impl Part {
-    fn write(&self, calls: &[Call<'_>], n: usize) -> String {
+    fn write(&self, calls: &[PromptCall<'_>], n: usize) -> String {
         let Some(call) = calls.first() else { return String::new() };
         match self {
             Part::Mark(marks) | Part::Maybe { marks, write: true } => {
@@ -98,7 +98,7 @@ impl Part {
 }
 
 impl Header {
-    fn write(self, call: &Call<'_>, n: usize) -> String {
+    fn write(self, call: &PromptCall<'_>, n: usize) -> String {
         match self {
             Header::Name => call.name.to_owned(),
             Header::Counted if is_counted(call.id, call.name) => call.id.to_owned(),
@@ -123,7 +123,7 @@ impl StartTag {
 }
 
 impl Keys {
-    fn write(&self, calls: &[Call<'_>]) -> String {
+    fn write(&self, calls: &[PromptCall<'_>]) -> String {
         let several: Vec<String> = calls.iter().enumerate().map(|(n, call)| self.object(call, n)).collect();
         match self.shape {
             Shape::Object => several.concat(),
@@ -131,7 +131,7 @@ impl Keys {
         }
     }
 
-    fn object(&self, call: &Call<'_>, n: usize) -> String {
+    fn object(&self, call: &PromptCall<'_>, n: usize) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let arguments = arguments(call);
         let key = |keys: &[&str]| text(keys.first().unwrap_or(&""));
@@ -155,7 +155,7 @@ impl Keys {
 }
 
 /// The text of a call's arguments; a call without any has an empty object.
-fn arguments<'a>(call: &Call<'a>) -> &'a str {
+fn arguments<'a>(call: &PromptCall<'a>) -> &'a str {
     match call.arguments.trim() {
         "" => "{}",
         arguments => arguments,

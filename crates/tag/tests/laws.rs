@@ -5,7 +5,7 @@ mod reading;
 use event::{Collect, Kind, Scanner};
 use proptest::prelude::*;
 use reading::{Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts, written};
-use toolpipe_tag::{Call, Dialect, Options, Streams};
+use toolpipe_tag::{Dialect, Options, PromptCall, Streams};
 
 /// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
 const WINDOW: usize = 256;
@@ -238,23 +238,38 @@ proptest! {
         }
     }
 
+    /// Law 3 of docs/protocol.md, but for the three exceptions that it names, of which each has an example below.
     #[test]
-    #[ignore = "in rare texts with an unknown prompt what is left is read otherwise the second time"]
     fn twice_is_once((dialect, text) in texts(), known in known(), seed in any::<u64>()) {
+        let known = Known { prefill: known.prefill.or(Some("")), ..known };
         for names in [dialect, "auto"] {
             let once = tag_parse(&stream(names, known, &pieces(&text, seed)));
-            // What is left of a text may be read anew, where a marker was left out that stood between.
             let found = read(names, known, [&text[..]]);
             if !found.left_out.is_empty() && !read(names, known, [&found.content()[..]]).left_out.is_empty() {
                 continue;
             }
-            // Of reasoning that was empty nothing is left that tells it apart from an answer that was never begun.
             if known.prefill == Some("<think>\n") && !once.iter().any(|line| line.contains(r#""type":"thinking""#)) {
                 continue;
             }
             // Where a text is cut is not the same: a piece may end like a marker that the next one ruled out.
             prop_assert_eq!(merged(&tag_parse(&once)), merged(&once), "{}", names);
         }
+    }
+}
+
+/// The texts for which a second `tag-parse` gives something else: docs/protocol.md, law 3.
+#[test]
+fn where_twice_is_not_once() {
+    let long = "x".repeat(300);
+    for (why, text, prefill) in [
+        ("what stood round a token that was left out makes another one", "a <|im_<|im_end|>end|> b", Some("")),
+        ("reasoning that the prompt opened was empty", "</think>a</think>b", Some("<think>\n")),
+        ("the prompt is not known", &*format!("{long}</think>a</think>b"), None),
+    ] {
+        let known = Known { prefill, ..PLAIN };
+        let once = tag_parse(&stream("hermes", known, &[text]));
+        let twice = tag_parse(&once);
+        assert_ne!(merged(&twice), merged(&once), "{why}");
     }
 }
 
@@ -281,49 +296,10 @@ fn lateness(names: &str, text: &str, name: &str) -> (i64, Option<i64>) {
     (named.unwrap_or(all + 1) - ends, done.map(|n| all - n))
 }
 
-/// The dialects whose names are told later than with the character that ends them: by how many characters where the dialect is
-/// known, and where it is not.
-const LATE: &[(&str, i64, i64)] = &[
-    ("anthropic-xml", 1, 1),
-    ("cohere-r-plus", 17, 17),
-    ("deepseek-v32", 1, 1),
-    ("deepseek-v4", 1, 1),
-    ("deepseek-v41", 1, 1),
-    ("dots", 1, 1),
-    ("ernie45", 0, 16),
-    ("fenced-json", 16, 16),
-    ("functionary-v3.1", 0, 1),
-    ("glm45", 0, 32),
-    ("glm47", 0, 30),
-    ("granite3", 0, 16),
-    ("granite4", 0, 16),
-    ("harmony", 28, 28),
-    ("hermes", 0, 16),
-    ("hunyuan-v3", 0, 1),
-    ("hunyuan-v4", 0, 30),
-    ("kimi-k2", 29, 29),
-    ("kimi-k3", 17, 17),
-    ("ling3", 0, 32),
-    ("llama3-json", 17, 17),
-    ("minicpm5-xml", 1, 1),
-    ("minimax-m2", 1, 1),
-    ("minimax-m3", 1, 1),
-    ("mistral-v11-args", 1, 1),
-    ("mistral-v13-compact", 1, 1),
-    ("mistral-v3-json-array", 0, 16),
-    ("muse-atem", 64, 64),
-    ("poolside-v1", 0, 32),
-    ("sarashina", 16, 16),
-    ("spark25", 0, 30),
-    ("step3", 1, 1),
-    ("tool-name-tag", 1, 1),
-    ("xlam", 16, 16),
-];
-
 /// `TABLE=1 cargo test -p toolpipe-tag --test laws told -- --nocapture` prints all numbers.
 #[test]
 fn a_name_is_told_with_the_character_that_ends_it_and_a_call_with_its_last() {
-    let call = [Call { id: "call_1", name: "get_weather", arguments: r#"{"s": "Paris", "a": 1}"# }];
+    let call = [PromptCall { id: "call_1", name: "get_weather", arguments: r#"{"s": "Paris", "a": 1}"# }];
     let print = std::env::var_os("TABLE").is_some();
     let mut wrong = Vec::new();
     for dialect in Dialect::all() {
@@ -332,9 +308,9 @@ fn a_name_is_told_with_the_character_that_ends_it_and_a_call_with_its_last() {
         if print {
             println!("{:24} {:3} {:3?}; auto {:3} {:3?}", dialect.name, own.0, own.1, auto.0, auto.1);
         }
-        let (_, known, unknown) = LATE.iter().find(|(name, ..)| *name == dialect.name).unwrap_or(&("", 0, 0));
-        if own.0 > *known || auto.0 > *unknown {
-            wrong.push(format!("(\"{}\", {}, {}), not {known}, {unknown}", dialect.name, own.0, auto.0));
+        let (known, unknown) = dialect.late;
+        if own.0 > known.into() || auto.0 > unknown.into() {
+            wrong.push(format!("{}: late = \"{} {}\", not \"{known} {unknown}\"", dialect.name, own.0, auto.0));
         }
         if own.1.is_none() || auto.1.is_none() {
             wrong.push(format!("{}: the call is whole only at the end of the text", dialect.name));

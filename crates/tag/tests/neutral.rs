@@ -7,7 +7,7 @@ use proptest::sample::select;
 use reading::{Known, cases, known, letters, read, texts, written};
 use serde_json::{Value, json};
 use std::sync::LazyLock;
-use toolpipe_tag::{Call, Choice, Dialect, Output, neutral};
+use toolpipe_tag::{Dialect, PromptCall, PromptChoice, PromptResult, neutral};
 
 /// What would be markup if it were not data.
 const MARKUP: &[&str] = &[
@@ -50,13 +50,13 @@ fn dialect() -> impl Strategy<Value = &'static Dialect> {
     (0..Dialect::all().len()).prop_map(|n| &Dialect::all()[n])
 }
 
-fn output(text: &str) -> Output<'_> {
-    Output { id: "call_1", name: "f", text }
+fn output(text: &str) -> PromptResult<'_> {
+    PromptResult { id: "call_1", name: "f", text }
 }
 
 /// Reads what is written of a result and says what was found in it.
 fn look(frame: &Dialect, reader: &str, known: Known, text: &str) -> Result<(), String> {
-    let written = frame.results(&[output(text), Output { id: "2", name: "g", text: "ok" }]);
+    let written = frame.results(&[output(text), PromptResult { id: "2", name: "g", text: "ok" }]);
     let safe = neutral(text);
     if !written.contains(&safe) || serde_json::from_str::<String>(&safe).ok().as_deref() != Some(text) {
         return Err(format!("{} does not keep {text:?}: {written}", frame.name));
@@ -100,10 +100,12 @@ fn tools() -> Value {
 
 /// What is sent in the turn after calls.
 fn prompt(dialect: &Dialect, result: &str) -> String {
-    let calls =
-        [Call { id: "call_1", name: "f", arguments: r#"{"s": "x"}"# }, Call { id: "2", name: "g", arguments: "{}" }];
-    let results = dialect.results(&[output(result), Output { id: "2", name: "g", text: result }]);
-    format!("{}\n\n{}\n{results}\n", dialect.system(&tools(), Choice::Auto), dialect.calls(&calls))
+    let calls = [
+        PromptCall { id: "call_1", name: "f", arguments: r#"{"s": "x"}"# },
+        PromptCall { id: "2", name: "g", arguments: "{}" },
+    ];
+    let results = dialect.results(&[output(result), PromptResult { id: "2", name: "g", text: result }]);
+    format!("{}\n\n{}\n{results}\n", dialect.system(&tools(), PromptChoice::Auto), dialect.calls(&calls))
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use toolpipe_tag::{Call, Dialect, Look, Outlet, Output, Parser, Piece};
+use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece, PromptCall, PromptResult};
 
 /// What a parser found.
 #[derive(Debug, Default)]
@@ -75,8 +75,10 @@ fn read(dialects: &str, text: &str, step: usize) -> Found {
 
 /// Writes calls in every dialect and reads them back.
 fn check(arguments: &[&str], step: usize, auto: bool) {
-    let calls: Vec<Call<'_>> =
-        arguments.iter().map(|a| Call { id: "", name: if *a == "{}" { "g" } else { "f" }, arguments: a }).collect();
+    let calls: Vec<PromptCall<'_>> = arguments
+        .iter()
+        .map(|a| PromptCall { id: "", name: if *a == "{}" { "g" } else { "f" }, arguments: a })
+        .collect();
     let mut wrong = Vec::new();
     for dialect in Dialect::all() {
         let text = dialect.calls(&calls);
@@ -138,11 +140,12 @@ fn strings_keep_their_characters() {
 
 #[test]
 fn nothing_in_a_result_is_a_call() {
-    let calls = [Call { id: "", name: "f", arguments: r#"{"a": 1}"# }, Call { id: "", name: "g", arguments: "{}" }];
+    let calls =
+        [PromptCall { id: "", name: "f", arguments: r#"{"a": 1}"# }, PromptCall { id: "", name: "g", arguments: "{}" }];
     for frame in Dialect::all() {
         for dialect in Dialect::all() {
             let text = format!("\n{}", dialect.calls(&calls));
-            let results = frame.results(&[Output { id: "", name: "f", text: &text }]);
+            let results = frame.results(&[PromptResult { id: "", name: "f", text: &text }]);
             for reader in [frame, dialect] {
                 let found = read(reader.name, &results, usize::MAX);
                 assert!(found.calls.is_empty(), "{} finds {:?} in {results}", reader.name, found.calls);
@@ -151,8 +154,10 @@ fn nothing_in_a_result_is_a_call() {
     }
     let every: String = Dialect::all().iter().map(|d| format!("\n{}\n", d.calls(&calls))).collect();
     for dialect in Dialect::all() {
-        let results =
-            dialect.results(&[Output { id: "", name: "f", text: &every }, Output { id: "", name: "g", text: &every }]);
+        let results = dialect.results(&[
+            PromptResult { id: "", name: "f", text: &every },
+            PromptResult { id: "", name: "g", text: &every },
+        ]);
         let found = read("auto", &results, usize::MAX);
         assert!(found.calls.is_empty(), "{:?} in a result of {}", found.calls, dialect.name);
     }
@@ -167,11 +172,11 @@ proptest! {
         dialect in 0..Dialect::all().len(),
         marks in prop::collection::vec(0..Dialect::all().len(), 0..3),
     ) {
-        let call = [Call { id: "", name: "f", arguments: r#"{"a": 1}"# }];
+        let call = [PromptCall { id: "", name: "f", arguments: r#"{"a": 1}"# }];
         let inner: String = marks.iter().map(|n| Dialect::all()[*n].calls(&call)).collect();
         let text = format!("{text}{inner}{text}");
         let dialect = &Dialect::all()[dialect];
-        let results = dialect.results(&[Output { id: "call_1", name: "f", text: &text }]);
+        let results = dialect.results(&[PromptResult { id: "call_1", name: "f", text: &text }]);
         for reader in [dialect.name, "auto"] {
             prop_assert!(read(reader, &results, usize::MAX).calls.is_empty(), "{} in {}", reader, results);
         }

@@ -4,7 +4,7 @@ use crate::turn::dialect_named;
 use anyhow::{Result, anyhow, bail};
 use event::Glob;
 use std::path::Path;
-use tag::Dialect;
+use tag::{Dialect, Dialects};
 
 /// How a model learns of its tools.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +22,11 @@ pub enum AllowedForm {
 ///
 /// # Errors
 /// The file and the first invalid line, also behind the one that fits.
-pub fn look_up(path: &Path, text: &str, name: &str) -> Result<Option<(usize, AllowedForm)>> {
+pub fn look_up(path: &Path, text: &str, name: &str, dialects: &Dialects) -> Result<Option<(usize, AllowedForm)>> {
     let mut found = None;
     for (number, line) in (1..).zip(text.lines()) {
         let at = |why: anyhow::Error| anyhow!("{}: line {number}: {why}", path.display());
-        let Some((pattern, mode)) = entry(line).map_err(at)? else { continue };
+        let Some((pattern, mode)) = entry(line, dialects).map_err(at)? else { continue };
         if found.is_none() && Glob::new(pattern).matches(name) {
             found = Some((number, mode));
         }
@@ -34,14 +34,14 @@ pub fn look_up(path: &Path, text: &str, name: &str) -> Result<Option<(usize, All
     Ok(found)
 }
 
-fn entry(line: &str) -> Result<Option<(&str, AllowedForm)>> {
+fn entry<'l>(line: &'l str, dialects: &Dialects) -> Result<Option<(&'l str, AllowedForm)>> {
     let words: Vec<&str> = line.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
     Ok(Some(match words[..] {
         [] => return Ok(None),
         [pattern, "native"] => (pattern, AllowedForm::Native),
         [pattern, "none"] => (pattern, AllowedForm::None),
         [pattern, "tag"] => (pattern, AllowedForm::Tag(None)),
-        [pattern, "tag", name] => (pattern, AllowedForm::Tag(Some(dialect_named(name)?))),
+        [pattern, "tag", name] => (pattern, AllowedForm::Tag(Some(dialect_named(dialects, name)?))),
         _ => bail!("not PATTERN native|tag|none [DIALECT], such as: openai-chat/*deepseek-r1* tag"),
     }))
 }
@@ -55,7 +55,7 @@ mod tests {
         ollama/*  none\n  openai-chat/*\tnative\r\n*/gemma tag\n";
 
     fn of(name: &str) -> Option<(usize, &'static str)> {
-        look_up(Path::new("list"), LIST, name).unwrap().map(|(line, mode)| {
+        look_up(Path::new("list"), LIST, name, &Dialects::default()).unwrap().map(|(line, mode)| {
             let word = match mode {
                 AllowedForm::Native => "native",
                 AllowedForm::Tag(Some(dialect)) => dialect.name,
@@ -85,7 +85,7 @@ mod tests {
             ("ollama/x tag nonsense", "unknown dialect \"nonsense\""),
         ] {
             let text = format!("* native\n{line}\n");
-            let said = look_up(Path::new("the/list"), &text, "a/b").unwrap_err().to_string();
+            let said = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default()).unwrap_err().to_string();
             assert!(said.starts_with("the/list: line 2: ") && said.contains(why), "{said}");
         }
     }

@@ -3,10 +3,7 @@
 use super::form::ToolsMode;
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
-use tag::Dialect;
-
-/// The dialect of prompts that name none: any model that follows instructions can write it.
-const DEFAULT: &str = "tool-name-tag";
+use tag::{DEFAULT, Dialect, Dialects};
 
 /// The tools of the file at `path` in OpenAI's shape, as JSON on one line.
 ///
@@ -16,21 +13,37 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(args::file(path, tool::Tools::read)?.list(|_| true))
 }
 
-/// The dialect of tools in the prompt: the one that was named, or the default.
+/// The dialects of the table, and those of the user's file at `path`.
+///
+/// # Errors
+/// One line that names the file and, of a mistake in it, the line.
+pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
+    let mut dialects = Dialects::default();
+    if let Some(path) = path {
+        let text = args::file(path, |text| anyhow::Ok(text.to_owned()))?;
+        dialects.add(&path.display().to_string(), &text)?;
+    }
+    Ok(dialects)
+}
+
+/// The dialect of tools in the prompt: the one that was named, or the only one of the user's file, or the default.
 ///
 /// # Errors
 /// An unknown name, or a name in native mode, which has no use for it. `is_probe` allows that.
-pub fn dialect(named: Option<&str>, mode: ToolsMode, is_probe: bool) -> Result<&'static Dialect> {
+pub fn dialect(dialects: &Dialects, named: Option<&str>, mode: ToolsMode, is_probe: bool) -> Result<&'static Dialect> {
     if let (Some(name), ToolsMode::Native, false) = (named, mode, is_probe) {
         bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
     }
-    dialect_named(named.unwrap_or(DEFAULT)).map_err(|why| anyhow!("--dialect: {why}"))
+    match (named, dialects.own()) {
+        (None, [own]) => Ok(own),
+        _ => dialect_named(dialects, named.unwrap_or(DEFAULT)).map_err(|why| anyhow!("--dialect: {why}")),
+    }
 }
 
 /// The dialect of this name.
 ///
 /// # Errors
 /// An unknown name; the message tells how to list the names.
-pub fn dialect_named(name: &str) -> Result<&'static Dialect> {
-    Dialect::named(name).ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
+pub fn dialect_named(dialects: &Dialects, name: &str) -> Result<&'static Dialect> {
+    dialects.named(name).ok_or_else(|| anyhow!("unknown dialect {name:?}, see 'tag-parse --list-dialects'"))
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::Call;
+use crate::PromptCall;
 use crate::calls::Op;
 use json::Tools;
 use proptest::prelude::*;
@@ -211,7 +211,7 @@ fn a_call_is_said_as_it_comes() {
 
 #[test]
 fn the_text_of_calls() {
-    let call = |name, arguments| Call { id: "", name, arguments };
+    let call = |name, arguments| PromptCall { id: "", name, arguments };
     let calls = [
         call("f", r#"{"a":"it's \"x\"\n","n":1.50,"b":[true,null,{"k":false}]}"#),
         call("Calendar.create", "{}"),
@@ -274,7 +274,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back(all in prop::collection::vec(prop::collection::vec((text(), json()), 0..4), 1..4)) {
         let all: Vec<String> = all.into_iter().map(|m| Value::Object(m.into_iter().collect()).to_string()).collect();
-        let calls: Vec<Call<'_>> = all.iter().map(|arguments| Call { id: "", name: "f", arguments }).collect();
+        let calls: Vec<PromptCall<'_>> = all.iter().map(|arguments| PromptCall { id: "", name: "f", arguments }).collect();
         let context = Context { tools: None, strict: false };
         for form in [&PYTHONIC, &LINES, &ONE, &GEMMA, &FUNCTION_GEMMA] {
             let several = form.list || !form.separators.is_empty();

@@ -1,6 +1,6 @@
 //! Calls as expressions, as a model would write them.
 
-use crate::Call;
+use crate::PromptCall;
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use event::{Raw, quoted};
 use std::fmt::Display;
@@ -9,7 +9,7 @@ impl ExpressionForm {
     /// The text of calls. Arguments that are not a JSON object are left out. The text reads back as the same calls, numbers digit for
     /// digit: an argument whose name is not an identifier of Python is written as `**{"a b": 1}`, and a string that holds Gemma's
     /// delimiter as a JSON string with `\u003c` for `<`.
-    pub fn write(&self, calls: &[Call<'_>]) -> String {
+    pub fn write(&self, calls: &[PromptCall<'_>]) -> String {
         let (open, between, close) = match (self.list, self.separators.first()) {
             (true, _) => ("[", ", ".to_owned(), "]"),
             (false, separator) => ("", separator.unwrap_or(&'\n').to_string(), ""),
@@ -17,7 +17,7 @@ impl ExpressionForm {
         format!("{open}{}{close}", join(calls.iter().map(|call| self.call(call)), &between))
     }
 
-    fn call(&self, call: &Call<'_>) -> String {
+    fn call(&self, call: &PromptCall<'_>) -> String {
         let arguments = Raw::parse(call.arguments.trim()).ok();
         let members = arguments.iter().flat_map(|a| a.entries());
         let arguments = match self.arguments {

@@ -6,23 +6,8 @@ use crate::form::is_fence;
 use crate::look::{Look, Target};
 use event::cut;
 
-/// Tags and tokens of templates that no dialect of the table drops, and the names that models give to reasoning.
-const OTHERS: [(&str, &str); 14] = [
-    ("[INST]", CONTROL),
-    ("[/INST]", CONTROL),
-    ("<<SYS>>", CONTROL),
-    ("<</SYS>>", CONTROL),
-    ("<start_of_turn>", CONTROL),
-    ("<end_of_turn>", CONTROL),
-    ("<bos>", CONTROL),
-    ("<eos>", CONTROL),
-    ("<pad>", CONTROL),
-    ("<unk>", CONTROL),
-    ("<thought>", REASONING),
-    ("</thought>", REASONING),
-    ("<reasoning>", REASONING),
-    ("</reasoning>", REASONING),
-];
+/// The tags that models put round reasoning, whatever their dialect is.
+const THOUGHTS: [&str; 4] = ["<thought>", "</thought>", "<reasoning>", "</reasoning>"];
 const CONTROL: &str = "control token";
 const REASONING: &str = "reasoning";
 const RESULT: &str = "tool result";
@@ -105,9 +90,12 @@ pub(super) fn all(look: &Look) -> Vec<Mark> {
             }
         }
     }
-    OTHERS.iter().for_each(|(text, what)| marks.add(text, After::Anything, None, what));
-    // A model goes on with the results that it expects, in the frame of any dialect that it was trained on.
-    Dialect::all().iter().for_each(|dialect| marks.results(dialect.prompt));
+    // A model goes on with the turns and results that it expects, in the frame of any dialect that it was trained on.
+    for dialect in Dialect::all().iter().chain(look.dialects.iter().copied()) {
+        dialect.framing.tokens.iter().for_each(|text| marks.add(text, After::Anything, None, CONTROL));
+        marks.results(dialect.prompt);
+    }
+    THOUGHTS.iter().for_each(|text| marks.add(text, After::Anything, None, REASONING));
     for dialect in &look.dialects {
         for text in dialect.framing.dropped.iter().chain(dialect.framing.dropped_first) {
             marks.add(text, After::Anything, Some(dialect.name), "");

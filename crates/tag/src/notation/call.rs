@@ -1,9 +1,9 @@
 //! How one call is written: `<tool_call>⏎{name, arguments}⏎</tool_call>?`.
 
+use super::kept::{all, keep, marker, one};
 use super::parameter::attribute;
 use super::scan::{Token, scan};
 use super::spellings::Spellings;
-use super::{all, keep, marker, one};
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style};
 use crate::dialect::{FreeText, Header, Keys, Part, Shape, StartTag};

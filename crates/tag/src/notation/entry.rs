@@ -1,6 +1,7 @@
 //! The TOML of a file, with the lines of its values.
 
-use super::{NotationError, all};
+use super::error::NotationError;
+use super::kept::all;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

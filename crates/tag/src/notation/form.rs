@@ -1,8 +1,9 @@
 //! The keys of one form: how calls are written, one after the other, and where they may begin.
 
 use super::entry::{Fault, Row};
+use super::kept::{all, around, keep, marker};
 use super::spellings::Spellings;
-use super::{all, around, call, keep, marker, parameter};
+use super::{call, parameter};
 use crate::dialect::params::ParamForm;
 use crate::dialect::{Form, Needs, Part, Scope, Section};
 

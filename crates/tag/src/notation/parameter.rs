@@ -1,6 +1,6 @@
 //! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
-use super::keep;
+use super::kept::keep;
 use super::scan::Token::{self, Cut, Slot, Space, Text};
 use super::scan::scan;
 use super::spellings::Spellings;

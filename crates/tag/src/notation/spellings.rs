@@ -1,7 +1,7 @@
 //! Markers that models spell in several ways.
 
 use super::entry::{Entry, Fault, Row};
-use super::{all, keep, marker};
+use super::kept::{all, keep, marker};
 use std::cell::Cell;
 
 /// Lists of spellings. The first of each is the one that is written and that stands for all of them in the notation.

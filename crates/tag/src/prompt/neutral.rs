@@ -5,22 +5,39 @@ use crate::dialect::{Form, Part, Scope};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The text as a JSON string in which no marker of any dialect can stand, be continued or be closed: every character that
-/// markers are made of is written as `\uXXXX`. Reading the JSON string gives the text back.
+/// The text as a JSON string in which no marker of any dialect of the table can stand, be continued or be closed: every
+/// character that markers are made of is written as `\uXXXX`. Reading the JSON string gives the text back.
 pub fn neutral(text: &str) -> String {
+    escaped(text, &[])
+}
+
+/// The same, also for the markers of this dialect, which may be a user's.
+pub(super) fn neutral_in(dialect: &Dialect, text: &str) -> String {
+    escaped(text, &own_words(dialect))
+}
+
+/// The same for a name that stands in a frame, perhaps in an attribute: without the quotes, and with none in it.
+pub(super) fn name_in(dialect: &Dialect, text: &str) -> String {
+    let string = neutral_in(dialect, text);
+    string[1..string.len() - 1].replace("\\\"", "\\u0022").replace('\'', "\\u0027")
+}
+
+fn escaped(text: &str, own: &[&str]) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8 + 2);
     out.push('"');
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
+        let begins = |words: &[&str]| words.iter().any(|word| rest.starts_with(word));
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
             '\r' => out.push_str("\\r"),
-            c if is_unsafe(c) || WORDS.iter().any(|word| rest.starts_with(word)) => {
-                // All of them are of the first plane.
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            c if is_unsafe(c) || begins(&WORDS) || begins(own) => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
             }
             c => out.push(c),
         }
@@ -30,12 +47,6 @@ pub fn neutral(text: &str) -> String {
     out
 }
 
-/// The same for a name that stands in a frame, perhaps in an attribute: without the quotes, and with none in it.
-pub(super) fn name(text: &str) -> String {
-    let string = neutral(text);
-    string[1..string.len() - 1].replace("\\\"", "\\u0022").replace('\'', "\\u0027")
-}
-
 /// Whether markers are made of this character, or a line may end with it, or a terminal obeys it.
 fn is_unsafe(c: char) -> bool {
     c.is_control()
@@ -43,22 +54,26 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '｜' | '＜' | '＞')
 }
 
-/// Markers that are made of letters alone: their first letter is written as `\uXXXX`.
+/// The markers of the table that have none of these characters: their first letter is written as `\uXXXX`.
 static WORDS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let mut words: Vec<_> = Dialect::all()
-        .iter()
-        .flat_map(markers)
-        .filter(|mark| !mark.chars().any(is_unsafe))
-        .filter(|mark| mark.starts_with(|c: char| c.is_ascii_alphabetic()))
-        .collect();
+    let mut words: Vec<_> = Dialect::all().iter().flat_map(words).collect();
     words.sort_unstable();
     words.dedup();
     words
 });
 
+fn words(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
+    markers(dialect).filter(|mark| !mark.chars().any(is_unsafe))
+}
+
+/// Such markers of a dialect that no dialect of the table has.
+fn own_words(dialect: &Dialect) -> Vec<&'static str> {
+    words(dialect).filter(|word| !WORDS.contains(word)).collect()
+}
+
 /// Every marker of a dialect at which a parser may begin to read something else than text. A neutral text holds no line's
 /// beginning, so what counts only there is left out.
-fn markers(dialect: &'static Dialect) -> impl Iterator<Item = &'static str> {
+fn markers(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
     let framing = dialect.framing;
     let pairs = framing.reasoning.iter().flat_map(|(open, close)| [*open, *close]);
     dialect.forms.iter().flat_map(openers).chain(pairs).chain(framing.dropped.iter().copied())
@@ -112,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_leave_its_attribute() {
-        assert_eq!(name("a\" b='c'><x>"), "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e");
+        assert_eq!(name_in(&Dialect::all()[0], "a\" b='c'><x>"), "a\\u0022 b=\\u0027c\\u0027\\u003e\\u003cx\\u003e");
     }
 
     proptest! {

@@ -3,7 +3,7 @@ use crate::form::first;
 use crate::look::Look;
 use crate::outlet::{Outlet, Piece};
 use crate::parser::Parser;
-use crate::prompt::Call;
+use crate::turn::PromptCall;
 use std::rc::Rc;
 
 /// The answer, and the names of the calls that are whole.
@@ -45,7 +45,7 @@ fn read(names: &str, text: &str, length: usize) -> Found {
 
 #[test]
 fn text_before_the_first_call_of_a_section_hides_no_marker() {
-    let call = Call { id: "a", name: "f", arguments: r#"{"a": "b"}"# };
+    let call = PromptCall { id: "a", name: "f", arguments: r#"{"a": "b"}"# };
     let noise = "So I call < it:\n";
     let mut count = 0;
     for dialect in Dialect::all().iter().filter(|d| !d.framing.messages) {

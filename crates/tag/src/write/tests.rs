@@ -2,8 +2,8 @@
 
 use super::*;
 
-const CALLS: [Call<'static>; 2] =
-    [Call { id: "x1", name: "f", arguments: r#"{"a": 1}"# }, Call { id: "x2", name: "g", arguments: "" }];
+const CALLS: [PromptCall<'static>; 2] =
+    [PromptCall { id: "x1", name: "f", arguments: r#"{"a": 1}"# }, PromptCall { id: "x2", name: "g", arguments: "" }];
 
 fn written(name: &str) -> String {
     Dialect::named(name).expect("a dialect of the table").write(&CALLS)
@@ -125,14 +125,14 @@ fn expressions() {
 
 #[test]
 fn an_id_that_counts_already_is_kept() {
-    let call = Call { id: "functions.f:7", ..CALLS[0] };
+    let call = PromptCall { id: "functions.f:7", ..CALLS[0] };
     let text = Dialect::named("kimi-k2").expect("a dialect of the table").write(&[call]);
     assert!(text.contains("functions.f:7<"), "{text}");
 }
 
 #[test]
 fn no_digit_is_lost() {
-    let call = Call { arguments: r#"{"a": 12345678901234567890123, "b": 1.10, "c": -0}"#, ..CALLS[0] };
+    let call = PromptCall { arguments: r#"{"a": 12345678901234567890123, "b": 1.10, "c": -0}"#, ..CALLS[0] };
     for dialect in Dialect::all() {
         let text = dialect.write(&[call]);
         for number in ["12345678901234567890123", "1.10", "-0"] {

@@ -5,7 +5,7 @@ use event::{Collect, Scanner};
 use json::Tools;
 use serde_json::{Value, json};
 use std::rc::Rc;
-use toolpipe_tag::{Call, Dialect, Look, Options, Outlet, Parser, Piece, Streams};
+use toolpipe_tag::{Dialect, Look, Options, Outlet, Parser, Piece, PromptCall, Streams};
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}}]"#;
 
@@ -48,7 +48,8 @@ fn parser(dialect: &str) -> Parser {
 /// A call whose argument is this long, and where its value begins and ends.
 fn long(dialect: &Dialect, length: usize) -> (String, usize, usize) {
     let value = "ab c".repeat(length / 4);
-    let text = dialect.calls(&[Call { id: "", name: "search", arguments: &json!({ "query": value }).to_string() }]);
+    let text =
+        dialect.calls(&[PromptCall { id: "", name: "search", arguments: &json!({ "query": value }).to_string() }]);
     let from = text.find(&value).expect("the value stands in the text");
     (text, from, from + value.len())
 }
@@ -104,7 +105,7 @@ fn bug_07_and_08_the_end_of_the_stream_stays_as_it_was() {
 /// 6, 10 and 26: what cannot open anything is out with the byte that tells, in every dialect.
 #[test]
 fn bug_26_nothing_is_held_that_opens_nothing() {
-    let call = [Call { id: "", name: "search", arguments: r#"{"query": "x"}"# }];
+    let call = [PromptCall { id: "", name: "search", arguments: r#"{"query": "x"}"# }];
     for dialect in Dialect::all() {
         let written = dialect.calls(&call);
         for name in [dialect.name, "auto"] {

@@ -4,19 +4,19 @@
 use crate::outcome::{Item, Outcome};
 use crate::reader::{Reader, Text};
 use serde_json::{Value, json};
-use toolpipe_tag::{Call, Dialect};
+use toolpipe_tag::{Dialect, PromptCall};
 
 const PLACE: &str = "the value";
 
 /// The text of a call of `save` whose `text` is this value, as it is, before another parameter or as the only one.
 fn call(dialect: &Dialect, value: &str, last: bool) -> String {
     let arguments = if last { json!({ "text": PLACE }) } else { json!({"text": PLACE, "mode": "new"}) };
-    dialect.calls(&[Call { id: "", name: "save", arguments: &arguments.to_string() }]).replacen(PLACE, value, 1)
+    dialect.calls(&[PromptCall { id: "", name: "save", arguments: &arguments.to_string() }]).replacen(PLACE, value, 1)
 }
 
 /// Whether values are written as they are: line ends are not escaped.
 fn is_raw(dialect: &Dialect) -> bool {
-    dialect.calls(&[Call { id: "", name: "save", arguments: r#"{"text": "a\nb"}"# }]).contains("a\nb")
+    dialect.calls(&[PromptCall { id: "", name: "save", arguments: r#"{"text": "a\nb"}"# }]).contains("a\nb")
 }
 
 /// The closing markers behind a value: its own, and those of the call and of the section.
@@ -121,7 +121,7 @@ fn spaced(text: &str) -> String {
 fn closing_tags_hold_white_space() {
     let (mut reader, mut wrong, mut count) = (Reader::new(), Vec::new(), 0);
     let (tools, arguments) = (tools(&json!({"type": "string"})), json!({"text": "a b", "mode": "new"}));
-    let call = Call { id: "", name: "save", arguments: &arguments.to_string() };
+    let call = PromptCall { id: "", name: "save", arguments: &arguments.to_string() };
     for dialect in Dialect::all() {
         let written = dialect.calls(&[call]);
         let text = spaced(&written);
@@ -148,7 +148,7 @@ fn a_value_without_its_closer_is_closed_with_its_call() {
             continue;
         }
         let open = format!("{head}{tail}");
-        let both = dialect.calls(&[Call { id: "", name: "save", arguments: &arguments.to_string() }; 2]);
+        let both = dialect.calls(&[PromptCall { id: "", name: "save", arguments: &arguments.to_string() }; 2]);
         let twice = both.replacen(&own, "", 1);
         for name in [dialect.name, "auto"] {
             for (text, calls) in [(&open, 1), (&twice, 2)] {

@@ -3,38 +3,31 @@
 use crate::outcome::Outcome;
 use crate::reader::{Found, Reader, Text};
 use serde_json::{Value, json};
-use toolpipe_tag::{Call, Dialect};
+use toolpipe_tag::{Dialect, PromptCall};
 
-pub const HUT: Call<'_> = Call { id: "", name: "find_hut", arguments: r#"{"beds": 4}"# };
-pub const PING: Call<'_> = Call { id: "", name: "ping", arguments: "{}" };
+pub const HUT: PromptCall<'_> = PromptCall { id: "", name: "find_hut", arguments: r#"{"beds": 4}"# };
+pub const PING: PromptCall<'_> = PromptCall { id: "", name: "ping", arguments: "{}" };
 
-/// What a dialect cannot express, or means otherwise: the law, the dialects, and why.
-const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
-    (
-        "text before",
-        &["llama3-json", "pythonic", "sarashina", "xlam"],
-        "no marker begins a call, so it counts only where a message begins",
-    ),
-    (
-        "text before",
-        &["muse-atem"],
-        "the first message's header begins in the prompt, so its recipient stands at the beginning of the text",
-    ),
+/// A law, the dialects that cannot express its texts or mean them otherwise, and why.
+type Exception = (&'static str, fn(&Dialect) -> bool, &'static str);
+
+const EXCEPTIONS: &[Exception] = &[
+    ("text before", Dialect::begins_messages, "a call counts only where a message begins"),
     (
         "an unknown tool, byte for byte",
-        &["harmony", "inkling", "muse-atem"],
-        "the headers and ends of messages are left out of the text as with any other message",
+        Dialect::drops_its_markers,
+        "markers that frame other messages too are left out",
     ),
     (
         "an unknown tool warns",
-        &["cohere-r-plus", "fenced-json", "llama3-json", "pythonic", "react", "sarashina", "tool-code", "xlam"],
-        "what is found in ordinary text too is no call without a known tool, so there is nothing to warn of",
+        Dialect::needs_known_tools,
+        "without a known tool it is ordinary text: nothing to warn of",
     ),
-    ("quoted in reasoning", &["inkling"], "its reasoning ends with the marker that ends its calls"),
+    ("quoted in reasoning", Dialect::call_closes_reasoning, "reasoning ends with the marker that ends a call"),
 ];
 
-pub fn excepted(law: &str, dialect: &str) -> bool {
-    EXCEPTIONS.iter().any(|(l, dialects, _)| *l == law && dialects.contains(&dialect))
+pub fn excepted(law: &str, dialect: &Dialect) -> bool {
+    EXCEPTIONS.iter().any(|(l, has, _)| *l == law && has(dialect))
 }
 
 pub fn tools() -> String {
@@ -58,9 +51,9 @@ pub fn every(
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
     let only = std::env::var("CASES").unwrap_or_default();
     for dialect in Dialect::all().iter().filter(|d| d.name.contains(&only)) {
-        let Some(text) = text(dialect).filter(|_| !excepted(name, dialect.name)) else { continue };
+        let Some(text) = text(dialect).filter(|_| !excepted(name, dialect)) else { continue };
         for read_as in [dialect.name, "auto"].into_iter().take(1 + usize::from(auto)) {
-            if read_as == "auto" && excepted(&format!("auto: {name}"), dialect.name) {
+            if read_as == "auto" && excepted(&format!("auto: {name}"), dialect) {
                 continue;
             }
             let input = Text { dialect: read_as, text: &text, tools: Some(&tools), prefill: Some(""), finish: "stop" };
@@ -76,7 +69,7 @@ pub fn every(
 }
 
 /// Just these calls, and this text of the answer, but for white space at its ends.
-pub fn gives(outcome: &Outcome, calls: &[Call<'_>], content: &str) -> Result<(), String> {
+pub fn gives(outcome: &Outcome, calls: &[PromptCall<'_>], content: &str) -> Result<(), String> {
     let found = outcome.calls();
     let same = found.len() == calls.len()
         && found.iter().zip(calls).all(|((name, arguments, _), call)| {
@@ -140,7 +133,7 @@ fn text_between() {
 #[test]
 fn a_prompt_that_is_not_known() {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
-    for dialect in Dialect::all().iter().filter(|d| !excepted("text before", d.name)) {
+    for dialect in Dialect::all().iter().filter(|d| !excepted("text before", d)) {
         let text = format!("Let me look for 京都.\n{}", dialect.calls(&[HUT]));
         for name in [dialect.name, "auto"] {
             let input = Text { dialect: name, text: &text, tools: Some(&tools), prefill: None, finish: "stop" };
@@ -182,10 +175,10 @@ fn a_marker_inside_a_string() {
         every(
             "a marker inside a string",
             false,
-            |d| arguments(d).map(|a| d.calls(&[Call { arguments: &a, ..HUT }])),
+            |d| arguments(d).map(|a| d.calls(&[PromptCall { arguments: &a, ..HUT }])),
             |d, _, found| {
                 let arguments = arguments(d).unwrap_or_default();
-                gives(found, &[Call { arguments: &arguments, ..HUT }], "")
+                gives(found, &[PromptCall { arguments: &arguments, ..HUT }], "")
             },
         );
     }
@@ -193,7 +186,7 @@ fn a_marker_inside_a_string() {
 
 #[test]
 fn nested_values() {
-    const DEEP: Call<'_> = Call {
+    const DEEP: PromptCall<'_> = PromptCall {
         arguments: r#"{"near": {"place": "<div><b>x</b></div>", "on": {"day": "1}]"}}, "tags": ["a", "[b]"], "note": "<note><beds>2</beds></note>"}"#,
         ..HUT
     };
@@ -202,20 +195,20 @@ fn nested_values() {
 
 #[test]
 fn letters_of_every_length() {
-    const WIDE: Call<'_> =
-        Call { arguments: r#"{"note": "京都 ☕ 👩‍💻 é", "tags": ["東", "🛖"]}"#, ..HUT };
+    const WIDE: PromptCall<'_> =
+        PromptCall { arguments: r#"{"note": "京都 ☕ 👩‍💻 é", "tags": ["東", "🛖"]}"#, ..HUT };
     let text = |d: &Dialect| Some(format!("{}\n山小屋 👍", d.calls(&[WIDE])));
     every("letters", true, text, |_, _, found| gives(found, &[WIDE], "山小屋 👍"));
 }
 
 #[test]
 fn an_unknown_tool_is_text() {
-    let other = [Call { name: "launch_rocket", arguments: r#"{"note": "now"}"#, ..HUT }];
+    let other = [PromptCall { name: "launch_rocket", arguments: r#"{"note": "now"}"#, ..HUT }];
     every(
         "an unknown tool",
         true,
         |d| Some(d.calls(&other)),
-        |d, text, found| match excepted("an unknown tool, byte for byte", d.name) {
+        |d, text, found| match excepted("an unknown tool, byte for byte", d) {
             true if found.calls().is_empty() && found.text(false).contains("now") => Ok(()),
             _ => is_text(found, text),
         },
@@ -224,7 +217,7 @@ fn an_unknown_tool_is_text() {
         "an unknown tool",
         false,
         |d| Some(d.calls(&other)),
-        |d, _, found| match (found.warned("tag_unparsed") > 0, excepted("an unknown tool warns", d.name)) {
+        |d, _, found| match (found.warned("tag_unparsed") > 0, excepted("an unknown tool warns", d)) {
             (false, false) => Err("no warning".to_owned()),
             (true, true) => Err("a warning".to_owned()),
             _ => Ok(()),
@@ -239,7 +232,7 @@ fn a_call_inside_a_call_that_fails() {
     for dialect in Dialect::all() {
         let inner = dialect.calls(&[PING]);
         let note = Value::from(inner);
-        let whole = dialect.calls(&[Call { arguments: &json!({ "note": note }).to_string(), ..HUT }]);
+        let whole = dialect.calls(&[PromptCall { arguments: &json!({ "note": note }).to_string(), ..HUT }]);
         // A value without escapes cannot hold closers that stand as the closers of its own call do.
         let note = note.to_string();
         let Some(from) = whole.find(&note) else { continue };
@@ -293,7 +286,7 @@ fn malformed() {
 #[test]
 fn whole_only_when_closed() {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
-    let more = Call { arguments: r#"{"beds": 4, "note": "x"}"#, ..HUT };
+    let more = PromptCall { arguments: r#"{"beds": 4, "note": "x"}"#, ..HUT };
     for dialect in Dialect::all() {
         let (one, two) = (dialect.calls(&[HUT]), dialect.calls(&[more]));
         let same = one.chars().zip(two.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();

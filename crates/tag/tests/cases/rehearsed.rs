@@ -6,9 +6,6 @@ use crate::reader::{Found, Reader, Text};
 use serde_json::Value;
 use toolpipe_tag::Dialect;
 
-/// A call always ends the reasoning of these.
-const ALWAYS: &[&str] = &["kimi-k2"];
-
 /// What was said of the calls of this text before its end, and with it, letter by letter.
 fn read(reader: &mut Reader, dialect: &str, text: &str, prefill: Option<&str>) -> (Found, Found) {
     let tools = tools();
@@ -34,15 +31,14 @@ fn a_call_in_reasoning_waits_for_the_end_of_the_text() {
         for name in [dialect.name, "auto"] {
             let thought = format!("{open}I could {call}");
             let (before, all) = read(&mut reader, name, &thought, Some(""));
-            let always = ALWAYS.contains(&dialect.name);
+            let always = dialect.call_always_ends_reasoning();
             if may_start(&before) != always {
                 wrong.push(format!("{} as {name}: {thought}\n{before:?}", dialect.name));
             }
             waited += usize::from(!always && all.calls.iter().any(|c| c.done));
             let closed = format!("{thought} but no.{close}Done.");
             let (_, all) = read(&mut reader, name, &closed, Some(""));
-            // Inkling's calls end with the marker that ends its reasoning.
-            if !always && may_start(&all) && dialect.name != "inkling" {
+            if !always && may_start(&all) && !dialect.call_closes_reasoning() {
                 wrong.push(format!("{} as {name}: {closed}\n{all:?}", dialect.name));
             }
         }
@@ -51,38 +47,11 @@ fn a_call_in_reasoning_waits_for_the_end_of_the_text() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The prompts of these open no reasoning, so their answers are not held back to see whether they are reasoning; nor is a call.
-const OPEN_NONE: &[&str] = &[
-    "anthropic-2024",
-    "anthropic-xml",
-    "apertus",
-    "cohere-r-plus",
-    "deepseek-v3",
-    "firefunction-v2",
-    "functionary-v3.1",
-    "functionary-v3.2",
-    "functiongemma",
-    "gemma4",
-    "glm45",
-    "inkling",
-    "jamba",
-    "langchain-xml",
-    "lfm2",
-    "llama4-pythonic",
-    "mistral-v11-args",
-    "mistral-v13-compact",
-    "mistral-v3-json-array",
-    "phi4-mini",
-    "plamo3",
-    "sarashina",
-    "tool-code",
-    "tool-name-tag",
-];
-
+/// Where the prompt cannot open reasoning, neither answers nor calls are held back to see whether they are reasoning.
 #[test]
 fn what_is_read_right_without_the_name_is_read_right_with_it() {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());
-    for dialect in Dialect::all().iter().filter(|d| !OPEN_NONE.contains(&d.name)) {
+    for dialect in Dialect::all().iter().filter(|d| d.may_begin_in_reasoning()) {
         let Some((_, close)) = dialect.reasoning() else { continue };
         let call = dialect.calls(&[HUT]);
         let mut texts = vec![
@@ -90,7 +59,7 @@ fn what_is_read_right_without_the_name_is_read_right_with_it() {
             (format!("Two beds.\n{close}\nYes.\n{call}"), 1),
             (format!("I could {}, or\n{close}\nYes.\n{call}", dialect.calls(&[PING])), 1),
         ];
-        if excepted("text before", dialect.name) {
+        if excepted("text before", dialect) {
             texts.truncate(1);
         }
         for (text, calls) in texts {

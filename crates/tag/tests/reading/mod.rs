@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::LazyLock;
-use toolpipe_tag::{Call, Dialect, Look, Outlet, Parser, Piece};
+use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece, PromptCall};
 
 /// One thing that a parser said; pieces that follow each other are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,14 +195,14 @@ pub fn pieces(text: &str, seed: u64) -> Vec<&str> {
     out
 }
 
-const NONE: Call<'_> = Call { id: "call_1", name: "g", arguments: "{}" };
+const NONE: PromptCall<'_> = PromptCall { id: "call_1", name: "g", arguments: "{}" };
 /// Calls that are written to be read: one, several, none of it simple.
-pub const CALLS: &[&[Call<'_>]] = &[
-    &[Call { id: "call_0", name: "f", arguments: r#"{"a": 1, "s": "x y"}"# }],
-    &[Call { id: "0", name: "f", arguments: r#"{"s": "é ☕ </s> `x`", "o": {"k": "v"}, "l": [1, -2]}"# }, NONE],
-    &[NONE, Call { id: "call_2", name: "f", arguments: r#"{"b": true, "n": null, "s": "a\nb \"q\" 'p' \\ ]"}"# }],
-    &[Call { id: "", name: "get_time", arguments: r#"{"q": "Action: f\n</tool_call>"}"# }],
-    &[Call { id: "7", name: "nobody.knows", arguments: r#"{"a": {"b": [{}]}}"# }, NONE, NONE],
+pub const CALLS: &[&[PromptCall<'_>]] = &[
+    &[PromptCall { id: "call_0", name: "f", arguments: r#"{"a": 1, "s": "x y"}"# }],
+    &[PromptCall { id: "0", name: "f", arguments: r#"{"s": "é ☕ </s> `x`", "o": {"k": "v"}, "l": [1, -2]}"# }, NONE],
+    &[NONE, PromptCall { id: "call_2", name: "f", arguments: r#"{"b": true, "n": null, "s": "a\nb \"q\" 'p' \\ ]"}"# }],
+    &[PromptCall { id: "", name: "get_time", arguments: r#"{"q": "Action: f\n</tool_call>"}"# }],
+    &[PromptCall { id: "7", name: "nobody.knows", arguments: r#"{"a": {"b": [{}]}}"# }, NONE, NONE],
 ];
 
 /// Everything that [`CALLS`] look like in a dialect.

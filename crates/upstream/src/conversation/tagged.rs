@@ -9,7 +9,7 @@
 use super::{Conversation, Message};
 use crate::request::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
 use serde_json::{Map, Value, json};
-use tag::{Choice, Dialect, Output};
+use tag::{Dialect, PromptChoice, PromptResult};
 
 /// Members of a body that are about native calls, whoever put them there: a server that knows no tools refuses them alone, too.
 pub(crate) const NATIVE: [&str; 7] =
@@ -51,9 +51,9 @@ fn prompt(options: &RequestOptions, dialect: &Dialect) -> Option<String> {
     let tools: Vec<Value> = options.tool_list().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
     let choice = match options.choice() {
         Some(ToolChoice::None) => return None,
-        Some(ToolChoice::Required) => Choice::Required,
-        Some(ToolChoice::Name(name)) => Choice::Tool(name),
-        Some(ToolChoice::Auto) | None => Choice::Auto,
+        Some(ToolChoice::Required) => PromptChoice::Required,
+        Some(ToolChoice::Name(name)) => PromptChoice::Tool(name),
+        Some(ToolChoice::Auto) | None => PromptChoice::Auto,
     };
     (!tools.is_empty()).then(|| dialect.system(&tools.into(), choice))
 }
@@ -87,8 +87,8 @@ fn behind(text: &str, prompt: &str) -> String {
 /// An assistant's message with its calls as text.
 fn called(message: &Message, dialect: &Dialect) -> Message {
     let calls = message.calls();
-    let calls: Vec<tag::Call<'_>> =
-        calls.iter().map(|c| tag::Call { id: c.id, name: c.name, arguments: c.arguments }).collect();
+    let calls: Vec<tag::PromptCall<'_>> =
+        calls.iter().map(|c| tag::PromptCall { id: c.id, name: c.name, arguments: c.arguments }).collect();
     let mut text = message.text();
     if !text.is_empty() && !text.ends_with('\n') {
         // Some dialects count only from the beginning of a line.
@@ -107,13 +107,13 @@ fn called(message: &Message, dialect: &Dialect) -> Message {
 fn answered(message: &Message, results: &[Message], dialect: &Dialect) -> Message {
     let calls = message.calls();
     let texts: Vec<String> = results.iter().map(Message::text).collect();
-    let outputs: Vec<Output<'_>> = results
+    let outputs: Vec<PromptResult<'_>> = results
         .iter()
         .zip(&texts)
         .map(|(result, text)| {
             let id = result.tool_call_id();
             let name = calls.iter().find(|c| c.id == id).map(|c| c.name).or_else(|| result.get_str("name"));
-            Output { id, name: name.unwrap_or_default(), text }
+            PromptResult { id, name: name.unwrap_or_default(), text }
         })
         .collect();
     let text = dialect.results(&outputs);
@@ -138,7 +138,7 @@ fn answered(message: &Message, results: &[Message], dialect: &Dialect) -> Messag
 mod tests {
     use super::*;
     use crate::{Api, request};
-    use tag::Call;
+    use tag::PromptCall;
 
     /// What a tool may say to be taken for the model.
     const HOSTILE: &str =
@@ -192,7 +192,7 @@ mod tests {
         }
     }
 
-    fn prompt_of(options: &RequestOptions, choice: Choice<'_>) -> String {
+    fn prompt_of(options: &RequestOptions, choice: PromptChoice<'_>) -> String {
         let tools: Vec<Value> = options.tool_list().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
         options.dialect.unwrap().system(&tools.into(), choice)
     }
@@ -202,13 +202,15 @@ mod tests {
         for dialect in Dialect::all() {
             let options = options(None, dialect.name);
             let calls = dialect.calls(&[
-                Call { id: "a", name: "f", arguments: "{\"n\": 1.10}" },
-                Call { id: "b", name: "g", arguments: "{}" },
+                PromptCall { id: "a", name: "f", arguments: "{\"n\": 1.10}" },
+                PromptCall { id: "b", name: "g", arguments: "{}" },
             ]);
-            let results = dialect
-                .results(&[Output { id: "a", name: "f", text: "one" }, Output { id: "b", name: "g", text: HOSTILE }]);
+            let results = dialect.results(&[
+                PromptResult { id: "a", name: "f", text: "one" },
+                PromptResult { id: "b", name: "g", text: HOSTILE },
+            ]);
             let want = [
-                format!("Be kind.\n\n{}", prompt_of(&options, Choice::Auto)),
+                format!("Be kind.\n\n{}", prompt_of(&options, PromptChoice::Auto)),
                 "Go.".to_owned(),
                 format!("I look.\n{calls}"),
                 results,
@@ -268,7 +270,7 @@ mod tests {
     #[test]
     fn the_prompt_stands_at_the_end_of_the_system_prompt_or_is_one() {
         let mut options = options(Some("required"), "tool-name-tag");
-        let prompt = prompt_of(&options, Choice::Required);
+        let prompt = prompt_of(&options, PromptChoice::Required);
         let system = |options: &RequestOptions, log: &str| {
             let chat = body(Api::OpenaiChat, options, log)["messages"].as_array().unwrap().clone();
             let chat: Vec<Value> =
@@ -297,7 +299,7 @@ mod tests {
         let none = body(Api::OpenaiChat, &options("none"), user);
         assert_eq!(none["messages"], json!([{"role": "user", "content": "hi"}]));
         let one = body(Api::OpenaiChat, &options("g"), user);
-        assert_eq!(one["messages"][0]["content"], prompt_of(&options("g"), Choice::Tool("g")));
+        assert_eq!(one["messages"][0]["content"], prompt_of(&options("g"), PromptChoice::Tool("g")));
     }
 
     #[test]
@@ -312,12 +314,12 @@ mod tests {
         );
         let options = options(None, "tool-name-tag");
         let content = body(Api::OpenaiChat, &options, log)["messages"][3]["content"].clone();
-        let text = options.dialect.unwrap().results(&[Output { id: "a", name: "f", text: "here" }]);
+        let text = options.dialect.unwrap().results(&[PromptResult { id: "a", name: "f", text: "here" }]);
         assert_eq!(
             content,
             json!([{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
         );
         let called = &body(Api::OpenaiChat, &options, log)["messages"][2]["content"];
-        assert_eq!(*called, options.dialect.unwrap().calls(&[Call { id: "a", name: "f", arguments: "{}" }]));
+        assert_eq!(*called, options.dialect.unwrap().calls(&[PromptCall { id: "a", name: "f", arguments: "{}" }]));
     }
 }
