@@ -7,38 +7,38 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use tag::{Dialects, Look, Options};
 
-/// Take the tool calls that a model wrote as text out of a stream, as `tool_call_delta` events.
+/// Read the tool calls that a model wrote as text in a stream, and emit them as `tool_call_delta` events.
 ///
-/// Every event passes, but the text of the answer is read: calls come out as `tool_call_delta` events while they are still being
-/// written, reasoning as `thinking`, and all other text as it was. A call that cannot be read stays text, with a `warning`.
+/// Every event passes, but the text of the answer is parsed: calls become `tool_call_delta` events while the model is still
+/// writing them, reasoning becomes `thinking`, and other text stays as it is. An invalid call stays text, with a `warning`.
 #[derive(Debug, Parser)]
 #[command(name = "tag-parse", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     /// Files of events; standard input without any, or for `-`
     pub files: Vec<PathBuf>,
-    /// What calls are written in: a dialect, several with commas between, or auto for what `stream_start` says, and all of them
-    /// where it says nothing
+    /// The dialect of calls, or several with commas between, or auto: the dialect that `stream_start` names, and all dialects where
+    /// it names none
     /// [default: the dialect of --dialect-file where it has one, else auto]
     #[arg(short, long, value_name = "NAME[,NAME…]")]
     dialect: Option<String>,
-    /// A file of dialects of your own, as docs/new-dialect.md describes it: --dialect, `stream_start` and auto know them too
+    /// A file of dialects of your own (see docs/new-dialect.md), which --dialect and `stream_start` can name and auto tries too
     #[arg(long, value_name = "FILE")]
     dialect_file: Option<PathBuf>,
     /// Which streams are read; text of the others passes unread
     #[arg(long, value_enum, value_name = "WHEN", default_value = "tag")]
     pub when: When,
-    /// The tools that may be called; without it those that `stream_start` lists
+    /// The tools that may be called [default: those that `stream_start` lists]
     #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// The end of the prompt that the text continues, such as '<think>' or '' when nothing was opened; without it what
-    /// `stream_start` says. Where neither says it, models of many dialects may have begun inside reasoning: up to 256 bytes of
-    /// text are held back until that is clear, and a call is whole only at the end of the stream
+    /// The end of the prompt that the text continues, such as '<think>', or '' when the prompt opened nothing [default: that of
+    /// `stream_start`]. Where it is not known, the text may begin inside reasoning in many dialects: up to 256 bytes are held back
+    /// until that is clear, and a call is complete only at the end of the stream
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
     /// Report markup that leaked into recorded text, and write nothing else
     #[arg(long, conflicts_with_all = ["when", "tools", "prefill", "list_dialects", "strict"])]
     pub lint: bool,
-    /// With --lint: write nothing, the status is the answer
+    /// With --lint: write nothing; the status gives the answer
     #[arg(short, long, requires = "lint")]
     pub quiet: bool,
     /// List the dialects, one a line between tabs: name, other names, models, a call with \n for its line ends, and where it is defined
@@ -62,7 +62,7 @@ Examples:
 /// `--when`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum When {
-    /// Streams whose `stream_start` says `tag`, or says nothing
+    /// Streams whose `stream_start` has the mode `tag`, or none
     Tag,
     /// All streams
     Always,

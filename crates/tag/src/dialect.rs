@@ -1,7 +1,7 @@
-//! What a dialect is: the columns of the table in `table.rs`. A call is described once, as the parts it is written in; the
-//! engines read by this description, and prompts and examples are written by it.
+//! The columns of the table of dialects. A call is described once, as the parts in which it is written; the engines read by this
+//! description, and prompts and examples are written by it.
 //!
-//! Plain data: the build script compiles these files too.
+//! Plain data without logic of other files: the build script compiles it too.
 
 pub(crate) mod expression;
 pub(crate) mod params;
@@ -11,7 +11,7 @@ use expression::ExpressionForm;
 use params::ParamForm;
 use prompt::Prompt;
 
-/// How one family of models writes its tool calls, and how it is told to.
+/// How one family of models writes its tool calls, and how a prompt asks for them.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Dialect {
     /// Its name, as `--dialect` and `stream_start` have it.
@@ -20,17 +20,17 @@ pub struct Dialect {
     pub aliases: &'static [&'static str],
     /// The models that write it.
     pub models: &'static str,
-    /// A link to the chat template, parser or page that defines it; or why there is none.
+    /// A link to the chat template, parser or page that defines it, or the reason why no link is given.
     pub source: &'static str,
-    /// By how many characters a name is reported after the one that ends it: where the dialect is known, and where any may come.
+    /// How many characters after its end a name is reported: with the dialect named, and with `auto`.
     pub late: (u8, u8),
-    /// The dialect that its text is read as where none is named, since nothing in it tells the two apart.
+    /// The dialect that its text is read as with `auto`, since the two look the same.
     pub(crate) read_as: Option<&'static str>,
-    /// How a call may be written. The first form is the one that is prompted; the others are what models also do.
+    /// How a call may be written. Prompts show the first form; models write the others too.
     pub(crate) forms: &'static [Form],
-    /// What stands around calls and answers.
+    /// Reasoning, and the tokens around calls and answers.
     pub(crate) framing: &'static Framing,
-    /// How tools and results are told to the model.
+    /// How a prompt shows tools and results.
     pub(crate) prompt: &'static Prompt,
 }
 
@@ -40,7 +40,7 @@ impl Dialect {
         self.name == name || self.aliases.contains(&name)
     }
 
-    /// The markers round its reasoning, the usual ones.
+    /// The usual pair of markers around its reasoning.
     pub fn reasoning(&self) -> Option<(&'static str, &'static str)> {
         self.framing.reasoning.first().copied()
     }
@@ -61,8 +61,8 @@ impl Dialect {
         self.marks().any(|mark| closes(&mark))
     }
 
-    /// Whether its calls, as they are written, count only where a message begins: no marker tells them from text, or the first
-    /// message's header began in the prompt.
+    /// Whether its calls, as they are written, count only where a message begins: no marker distinguishes them from text, or
+    /// the prompt holds the beginning of the first message's header.
     pub fn begins_messages(&self) -> bool {
         self.forms.first().is_some_and(|form| self.framing.messages || form.scope == Scope::Message)
     }
@@ -92,31 +92,31 @@ impl Dialect {
 /// One way to write calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Form {
-    /// The markers round all calls of a region.
+    /// The markers around all calls of a region.
     pub section: Option<Section>,
-    /// The parts of one call. The first is a [`Part::Mark`] or a [`Part::Tag`], unless the form stands in a section that cannot
-    /// be left out or is bound to a [`Scope`] that says where it begins.
+    /// The parts of one call. The first is a [`Part::Mark`] or a [`Part::Tag`], except in a section that is required and in
+    /// [`Scope::Message`].
     pub call: &'static [Part],
-    /// What is written between two calls that stand in no section; white space and this are read there.
+    /// What is written between two calls without a section. Reading accepts this and white space there.
     pub between: &'static str,
     /// Where it may begin.
     pub scope: Scope,
-    /// What must be known of a tool for its name to count.
+    /// When a tool's name counts.
     pub needs: Needs,
 }
 
-/// Markers round several calls.
+/// Markers around several calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     /// Spellings of the opening marker; the first is written.
     pub open: &'static [&'static str],
-    /// Spellings of the closing marker; the first is written. A section that lacks it ends with its last call.
+    /// Spellings of the closing marker; the first is written. A section without any ends with its last call.
     pub close: &'static [&'static str],
     /// Calls are found without the markers too.
     pub optional: bool,
     /// White space that is written inside the markers.
     pub inside: &'static str,
-    /// What is written between two calls; white space and these are read there.
+    /// What is written between two calls. Reading accepts this and white space there.
     pub between: &'static str,
 }
 
@@ -147,16 +147,16 @@ pub(crate) enum Part {
     Mark(&'static [&'static str]),
     /// A marker that may be missing; it is written if `write`.
     Maybe { marks: &'static [&'static str], write: bool },
-    /// White space; this much is written, and any is read, none too.
+    /// White space: this is written; any is read, also none.
     Space(&'static str),
-    /// A number that may be missing, and white space round it, as in `Action 1:`. Nothing is written.
+    /// A number that may be missing, and spaces around it, as in `Action 1:`. Nothing is written.
     Count,
-    /// The tool's name, up to one of these markers (which the next part reads), without the white space round it.
+    /// The tool's name, up to one of these markers (which the next part reads), without the spaces around it.
     Name { until: &'static [&'static str], header: Header },
-    /// A word that says who writes, up to one of these markers (which the next part reads); it may be missing. Nothing is
-    /// written, and the word means nothing: the call says its name itself.
+    /// The author of the message, up to one of these markers (which the next part reads). It may be missing, is never written,
+    /// and has no effect: the call holds its own name.
     Author { until: &'static [&'static str] },
-    /// The call's id, likewise.
+    /// The call's id, up to one of these markers.
     Id { until: &'static [&'static str] },
     /// A start tag whose attributes name the tool.
     Tag(&'static StartTag),
@@ -205,11 +205,11 @@ pub(crate) struct Keys {
     pub id: &'static [&'static str],
     /// Whether the id is written.
     pub write_id: bool,
-    /// How they are written; all are read, `Single` only where it is said here.
+    /// How they are written. Every shape is read, but `Single` only where it is given here.
     pub shape: Shape,
 }
 
-/// How JSON calls stand together.
+/// How several JSON calls are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// One object a call.
@@ -229,11 +229,11 @@ pub(crate) struct FreeText {
     pub until: &'static [&'static str],
     /// At the end of the text it may be missing, and the marker before it too: the call has no arguments.
     pub optional: bool,
-    /// What stands in the text for tags that it must not hold, and those tags.
+    /// Escapes of tags that the text must not contain, each with its tag.
     pub escapes: &'static [(&'static str, &'static str)],
 }
 
-/// What stands around calls and answers.
+/// Reasoning, and the tokens around calls and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framing {
     /// Markers of reasoning: opening, closing. The first pair is the usual one.
@@ -242,9 +242,9 @@ pub(crate) struct Framing {
     pub prefilled: Prefilled,
     /// Whether a call's opening marker ends reasoning that was not closed.
     pub call_ends_reasoning: Ends,
-    /// Tokens that mean nothing to a reader: roles, ends of turns, frames of the answer.
+    /// Tokens that are left out of the answer: roles, ends of turns, frames of the answer.
     pub dropped: &'static [&'static str],
-    /// The same, at the beginning of the message only.
+    /// Tokens that are left out at the beginning of the message only.
     pub dropped_first: &'static [&'static str],
     /// What only the template or a tool writes, such as the beginning of the user's turn: where a model writes it, no call follows.
     /// It is looked for in streams of every dialect.

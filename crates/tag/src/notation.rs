@@ -54,8 +54,8 @@ const KEYS: &[&str] = &[
     "results",
 ];
 
-/// Reads files, each with its name, into dialects in the order in which they stand there. They may extend each other and those
-/// of `known`, whose names they may not have.
+/// Reads files, each with its name, into dialects in the order of the files. They may extend each other and those of `known`,
+/// but not have their names.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -204,7 +204,7 @@ fn name(text: &str) -> Result<&'static str, String> {
     if fits {
         Ok(keep(text))
     } else {
-        Err(format!("'{text}' is no name; expected a-z, 0-9, '-', '_' and '.', not auto"))
+        Err(format!("'{text}' is not a name; expected a-z, 0-9, '-', '_' and '.', not auto"))
     }
 }
 
@@ -212,7 +212,7 @@ fn name(text: &str) -> Result<&'static str, String> {
 fn pair(text: &str) -> Result<(&'static str, &'static str), String> {
     match text.split_once('…') {
         Some((open, close)) if !close.contains('…') => Ok((marker(open)?, marker(close)?)),
-        _ => Err(format!("'{text}' is no pair of markers; expected one such as <think>…</think>")),
+        _ => Err(format!("'{text}' is not a pair of markers; expected such as <think>…</think>")),
     }
 }
 

@@ -95,8 +95,9 @@ mod tests {
     fn every_dialect_has_models_and_a_source() {
         for dialect in ALL {
             let reasons = ["none", "no template", "toolpipe's own"];
-            let told = dialect.source.starts_with("https://") || reasons.iter().any(|r| dialect.source.starts_with(r));
-            assert!(told && !dialect.models.is_empty(), "{}: {}", dialect.name, dialect.source);
+            let is_given =
+                dialect.source.starts_with("https://") || reasons.iter().any(|r| dialect.source.starts_with(r));
+            assert!(is_given && !dialect.models.is_empty(), "{}: {}", dialect.name, dialect.source);
         }
     }
 

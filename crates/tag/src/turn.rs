@@ -1,4 +1,4 @@
-//! What a prompt tells of turns: earlier calls, their results, and whether the model is to call tools now.
+//! What a prompt says about turns: earlier calls, their results, and whether the model must call a tool now.
 
 /// A call of an earlier turn.
 #[derive(Clone, Copy, Debug)]
@@ -11,18 +11,18 @@ pub struct PromptCall<'a> {
     pub arguments: &'a str,
 }
 
-/// A tool's answer to one.
+/// The result of a call.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptResult<'a> {
     /// The id of the call; "" if it has none.
     pub id: &'a str,
     /// The tool's name.
     pub name: &'a str,
-    /// What the tool said, whatever it is.
+    /// The result's text. It may hold anything.
     pub text: &'a str,
 }
 
-/// What is asked of the model about calls.
+/// Whether the model must call a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptChoice<'a> {
     /// It may call tools.

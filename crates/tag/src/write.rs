@@ -89,7 +89,7 @@ impl Part {
                     form.write(&members, &mut out);
                     out
                 }
-                // What is no object is left as it is: JSON is read in the place of parameters too.
+                // Arguments that are not an object stay as they are: JSON is read in the place of parameters too.
                 Err(_) => arguments(call).to_owned(),
             },
             Part::Expression(form) => form.write(calls),

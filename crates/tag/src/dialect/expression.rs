@@ -5,15 +5,15 @@
 pub(crate) struct ExpressionForm {
     /// How arguments are written.
     pub arguments: ArgumentStyle,
-    /// What stands before a name: `call:` (Gemma), of which all but the colon, or everything, may be missing.
+    /// Text before a name: `call:` (Gemma). All of it may be missing, or all but the colon.
     pub prefix: &'static str,
-    /// What stands after a name: `.call` (Llama's built-in tools). What lacks it is other code.
+    /// Text after a name: `.call` (Llama's built-in tools). An expression without it is not a call.
     pub suffix: &'static str,
-    /// The bracket that opens arguments. Which closes them is the notation's.
+    /// The bracket that opens arguments. [`ArgumentStyle`] decides which bracket closes them.
     pub open: char,
-    /// Calls stand in `[…]`, with commas between them.
+    /// Whether calls are in `[…]`, with commas between them.
     pub list: bool,
-    /// What may stand between calls beside white space; the first is written. Without a list and without these there is one call.
+    /// What may be between calls beside white space; the first is written. Without a list and separators there is one call.
     pub separators: &'static [char],
 }
 

@@ -5,7 +5,7 @@
 pub(crate) struct ParamForm {
     /// The tags of one parameter.
     pub style: Style,
-    /// What may follow the last parameter, after white space: the ends of the call. None of them is read here.
+    /// The markers that end the call, which may follow the last parameter. The next part reads them.
     pub call_closers: &'static [&'static str],
     /// What is taken off a value.
     pub trim: Trim,
@@ -13,7 +13,7 @@ pub(crate) struct ParamForm {
     pub cdata: bool,
     /// Whether `&amp;` and its like in a value mean characters.
     pub entities: bool,
-    /// What says of which type a value is.
+    /// What decides the type of a value.
     pub typing: Typing,
     /// White space that is written before each parameter.
     pub before: &'static str,
@@ -29,15 +29,15 @@ pub(crate) enum Style {
     /// `<parameter name="NAME" …>value</parameter>`: spellings of `open` up to the attributes and of `close`, in the same order
     /// (the first is written), the tag's `end`, and the attribute that holds the name.
     Attribute { open: &'static [&'static str], end: &'static str, close: &'static [&'static str], name: &'static str },
-    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening and closing tag. Between the
-    /// two may stand a third that names the type (it is written if it is there); `gap` is the white space that is written.
+    /// `<arg_key>NAME</arg_key>` white space `<arg_value>value</arg_value>`, each as its opening and closing tag. A
+    /// third element between the two may name the type; `gap` is the white space that is written between elements.
     Pair {
         key: (&'static str, &'static str),
         kind: Option<(&'static str, &'static str)>,
         value: (&'static str, &'static str),
         gap: &'static str,
     },
-    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside are members and items where the schema asks for them.
+    /// `<NAME>value</NAME>`, each tag with this before it. Elements inside a value are members and items where the schema has them.
     Element { prefix: &'static str },
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Trim {
     OneNewline,
 }
 
-/// What says of which type a value is.
+/// What decides the type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Typing {
     /// The tool's schema.

@@ -1,19 +1,19 @@
 //! Columns for prompts: how a dialect shows tools and results to the model.
 
-/// How tools and results are told to the models of a dialect.
+/// How a prompt shows tools and results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Prompt {
-    /// What stands before the list of tools.
+    /// Text before the list of tools.
     pub open: &'static str,
-    /// What stands after it.
+    /// Text after the list of tools.
     pub close: &'static str,
     /// How the list is written.
     pub list: List,
     /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped as it is.
     pub result: &'static str,
-    /// What stands before and after all results of a turn.
+    /// Text before and after all results of a turn.
     pub results: (&'static str, &'static str),
-    /// What stands between two results.
+    /// Text between two results.
     pub between: &'static str,
 }
 

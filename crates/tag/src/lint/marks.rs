@@ -6,7 +6,7 @@ use crate::form::is_fence;
 use crate::look::{Look, Target};
 use event::cut;
 
-/// The tags that models put round reasoning, whatever their dialect is.
+/// Tags that models of any dialect put around reasoning.
 const THOUGHTS: [&str; 4] = ["<thought>", "</thought>", "<reasoning>", "</reasoning>"];
 const CONTROL: &str = "control token";
 const REASONING: &str = "reasoning";
@@ -15,7 +15,7 @@ const RESULT: &str = "tool result";
 const PLAIN: [&str; 4] = ["result", "results", "name", "output"];
 /// The longest control token, in bytes without its first two characters.
 const TOKEN: usize = 48;
-/// How far the attribute that names the tool may stand from the beginning of its tag, in bytes.
+/// How far the attribute that names the tool may be from the beginning of its tag, in bytes.
 const ATTRIBUTE: usize = 120;
 /// How many dialects are named.
 const NAMED: usize = 2;
@@ -44,8 +44,8 @@ enum After {
 }
 
 impl Mark {
-    /// Whether it stands at the beginning of `rest`.
-    pub fn stands(&self, rest: &str, line_start: bool) -> bool {
+    /// Whether `rest` begins with it.
+    pub fn begins(&self, rest: &str, line_start: bool) -> bool {
         let Some(after) = rest.strip_prefix(self.text) else { return false };
         match self.after {
             After::Anything => true,
@@ -68,7 +68,7 @@ impl Mark {
     }
 }
 
-/// Whether the attribute `name` stands in `tag` at `at`.
+/// Whether the attribute `name` is in `tag` at `at`.
 fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
     tag[..at].ends_with(char::is_whitespace) && tag[at + name.len()..].trim_start().starts_with('=')
 }
@@ -148,10 +148,10 @@ impl Marks {
         }
     }
 
-    /// The markers round a form's calls, and those between the parts of one.
+    /// The markers around a form's calls, and those between the parts of one.
     fn form(&mut self, form: &'static Form, dialect: &'static str) {
         let name = Some(dialect);
-        // What stands in a code fence is quoted.
+        // Text in a code fence is quoted.
         if is_fence(form) {
             return;
         }

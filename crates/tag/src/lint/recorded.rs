@@ -1,6 +1,6 @@
 //! The texts of recorded lines: events, messages, other JSON, and plain text.
 
-use super::{Finding, Lint};
+use super::search::{Finding, Lint};
 use event::payload::{ContentDelta, Message, Thinking, ToolResult};
 use event::{Event, Kind, Raw, Scanner};
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub struct Recorded<'l> {
     texts: Vec<(Of, Joined)>,
     plain: Joined,
     /// How often each marker and excerpt was found in deltas and results, less how often a message repeated it.
-    told: HashMap<(String, String), usize>,
+    reported: HashMap<(String, String), usize>,
 }
 
 /// Whose text it is.
@@ -59,7 +59,7 @@ impl<'l> Recorded<'l> {
     /// A new recording.
     pub fn new(lint: &'l Lint) -> Self {
         let scanner = Some(Scanner::default());
-        Recorded { lint, scanner, texts: Vec::new(), plain: Joined::default(), told: HashMap::new() }
+        Recorded { lint, scanner, texts: Vec::new(), plain: Joined::default(), reported: HashMap::new() }
     }
 
     /// Takes the next line, without its line feed, and its 1-based number. `found` gets what is found, with the number of the
@@ -80,7 +80,7 @@ impl<'l> Recorded<'l> {
     pub fn finish(&mut self, found: &mut dyn FnMut(u64, Finding)) {
         self.end_plain(found);
         self.end(|_| true, found);
-        self.told.clear();
+        self.reported.clear();
     }
 
     fn event(&mut self, event: &Event<'_>, number: u64, found: &mut dyn FnMut(u64, Finding)) {
@@ -115,9 +115,9 @@ impl<'l> Recorded<'l> {
         }
     }
 
-    /// A line that is no event.
+    /// A line that is not an event.
     fn other(&mut self, line: &str, number: u64, found: &mut dyn FnMut(u64, Finding)) {
-        // JSON may also stand in a line of server-sent events.
+        // A line of server-sent events may hold JSON too.
         let json = line.strip_prefix("data:").unwrap_or(line).trim_ascii_start();
         match Raw::parse(json) {
             Ok(value) if value.is_object() && value.get("role").is_some() => {
@@ -148,7 +148,7 @@ impl<'l> Recorded<'l> {
         value.entries().for_each(|(_, member)| self.strings(member, number, found));
     }
 
-    /// A chat message: its content, as text or in parts, and its reasoning, less what was told of its deltas.
+    /// A chat message: its content, as text or in parts, and its reasoning, without what was reported of its deltas.
     fn message(&mut self, message: Raw<'_>, number: u64, found: &mut dyn FnMut(u64, Finding)) {
         if matches!(message.get_str("role").as_deref(), Some("system" | "developer")) {
             return;
@@ -159,7 +159,7 @@ impl<'l> Recorded<'l> {
         for text in texts {
             for finding in self.lint.search(&text) {
                 let key = (finding.marker.clone(), finding.excerpt.clone());
-                match self.told.get_mut(&key) {
+                match self.reported.get_mut(&key) {
                     Some(times) if *times > 0 => *times -= 1,
                     _ => found(number, finding),
                 }
@@ -167,10 +167,10 @@ impl<'l> Recorded<'l> {
         }
     }
 
-    /// A text that stands in one line.
+    /// A text in one line.
     fn once(&mut self, text: &str, number: u64, found: &mut dyn FnMut(u64, Finding)) {
         for finding in self.lint.search(text) {
-            tell(&mut self.told, &finding);
+            report(&mut self.reported, &finding);
             found(number, finding);
         }
     }
@@ -181,7 +181,7 @@ impl<'l> Recorded<'l> {
 
     /// The texts that fit have ended.
     fn end(&mut self, fits: impl Fn(&Of) -> bool, found: &mut dyn FnMut(u64, Finding)) {
-        let told = &mut self.told;
+        let reported = &mut self.reported;
         let mut ended: Vec<(u64, Finding)> = Vec::new();
         self.texts.retain_mut(|(of, joined)| {
             let fits = fits(of);
@@ -193,14 +193,14 @@ impl<'l> Recorded<'l> {
         // Reasoning and answer were searched one after the other.
         ended.sort_by_key(|(number, _)| *number);
         for (number, finding) in ended {
-            tell(told, &finding);
+            report(reported, &finding);
             found(number, finding);
         }
     }
 }
 
-fn tell(told: &mut HashMap<(String, String), usize>, finding: &Finding) {
-    *told.entry((finding.marker.clone(), finding.excerpt.clone())).or_default() += 1;
+fn report(reported: &mut HashMap<(String, String), usize>, finding: &Finding) {
+    *reported.entry((finding.marker.clone(), finding.excerpt.clone())).or_default() += 1;
 }
 
 #[cfg(test)]

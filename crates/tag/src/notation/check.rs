@@ -30,7 +30,7 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
             {{text}}, {{name, arguments}} and an expression such as {{name(a=1)}}"
         ));
     }
-    // A message's header may have said the name.
+    // In dialects with messages the header may hold the name.
     if named + names != 1 && !(dialect.framing.messages && names == 1) {
         return Err(format!("call: it has the name {} times; expected one", named + names));
     }

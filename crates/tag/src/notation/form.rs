@@ -64,7 +64,7 @@ fn form(
     let marked = matches!(call.first(), Some(Part::Mark(_) | Part::Tag(_)));
     let (open, between, close) = calls(row)?.or(around).unwrap_or(("", "\n", ""));
     let section = section(open, between, close, marked, spellings).map_err(|why| row.fault(format!("calls: {why}")))?;
-    // Without any marker a call is told from text only at the beginning of a message, and by a tool that is known.
+    // Without a marker a call can be distinguished from text only where a message begins, and by a known tool.
     let bare = !marked && section.is_none();
     let scope = match row.flag("line_start")? {
         _ if bare => Scope::Message,
@@ -81,7 +81,7 @@ fn form(
     })
 }
 
-/// The markers round all calls, where there are any.
+/// The markers around all calls, if there are any.
 fn section(
     open: &str,
     between: &'static str,
@@ -113,6 +113,6 @@ fn unspaced(text: &str, trim: impl Fn(&str) -> &str) -> (&str, String) {
 fn escape(text: &str) -> Result<(&'static str, &'static str), String> {
     let (escape, tag) = text
         .split_once(" means ")
-        .ok_or_else(|| format!("'{text}' is no escape; expected such as '[[a]] means <a>'"))?;
+        .ok_or_else(|| format!("'{text}' is not an escape; expected such as '[[a]] means <a>'"))?;
     Ok((marker(escape)?, marker(tag)?))
 }

@@ -6,7 +6,7 @@ use super::scan::scan;
 use super::spellings::Spellings;
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 
-/// Reads the notation of a parameter. What may follow the last one is the call's affair.
+/// Reads the notation of a parameter. The call decides what may follow the last one.
 pub(super) fn read(text: &str, spellings: &Spellings) -> Result<ParamForm, String> {
     let mut tokens = scan(text)?;
     let mut before = String::new();
@@ -32,7 +32,7 @@ pub(super) fn read(text: &str, spellings: &Spellings) -> Result<ParamForm, Strin
 const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value}</p>, <k>{name}</k>¦<v>{value}</v> or \
     <{name}>{value}</{name}>";
 
-/// Takes off the white space round the value, and gives it; and whether the value is written as XML is.
+/// Removes the white space around the value. Gives that white space, and whether the value is XML text.
 fn value(tokens: &mut Vec<Token>) -> Result<(String, bool), String> {
     let is_value = |token: &Token| matches!(token, Slot(slot) if slot == "value" || slot == "xml");
     let Some(at) = tokens.iter().position(is_value) else { return Err("it has no {value}; expected one".to_owned()) };

@@ -4,7 +4,7 @@ use super::entry::{Entry, Fault, Row};
 use super::kept::{all, keep, marker};
 use std::cell::Cell;
 
-/// Lists of spellings. The first of each is the one that is written and that stands for all of them in the notation.
+/// Lists of spellings. The first of each is written, and names the marker in the notation.
 #[derive(Debug, Default)]
 pub(super) struct Spellings {
     lists: Vec<(Entry<&'static [&'static str]>, Cell<bool>)>,

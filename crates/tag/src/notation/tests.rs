@@ -14,8 +14,8 @@ fn a_mistake_has_its_line_and_what_was_expected() {
     for (text, want) in [
         ("", "1: it has no 'name'; expected one"),
         ("name = 1", "1: name: integer; expected a string"),
-        ("name = 'A b'\n", "1: name: 'A b' is no name; expected a-z"),
-        ("name = 'auto'\n", "1: name: 'auto' is no name"),
+        ("name = 'A b'\n", "1: name: 'A b' is not a name; expected a-z"),
+        ("name = 'auto'\n", "1: name: 'auto' is not a name"),
         ("name = 'x'", "1: it has neither 'call' nor 'extends'; expected one of them"),
         ("name = 'x'\nname = 'y'", "2: duplicate key"),
         ("name = 'x'\n\nextends = 'nobody'", "3: extends: no dialect 'nobody' is known here"),
@@ -35,7 +35,7 @@ fn a_mistake_has_its_line_and_what_was_expected() {
         ("name = 'x'\nextends = 'hermes'\ndropped = [\n 'a',\n '']", "5: dropped: a marker is empty"),
         ("name = 'x'\nextends = 'hermes'\ndropped = '<a>'", "3: dropped: string; expected an array"),
         ("name = 'x'\nextends = 'hermes'\ndropped = [' ']", "3: dropped: a marker is white space"),
-        ("name = 'x'\nextends = 'hermes'\nreasoning = ['<a>']", "3: reasoning: '<a>' is no pair of markers"),
+        ("name = 'x'\nextends = 'hermes'\nreasoning = ['<a>']", "3: reasoning: '<a>' is not a pair of markers"),
         ("name = 'x'\nextends = 'hermes'\nreasoning = ['a…a']", "1: reasoning: 'a' both opens and closes it"),
         (
             "name = 'x'\nextends = 'hermes'\nreasoning_opened = 'yes'",
@@ -138,7 +138,7 @@ fn what_is_not_given_is_as_in_the_dialect_that_is_extended() {
     assert!(a.aliases.is_empty() && a.source.is_empty());
 }
 
-/// Counts what comes out.
+/// Counts the text and the calls that are emitted.
 #[derive(Default)]
 struct Count {
     text: usize,

@@ -1,11 +1,11 @@
-//! Text that no parser of any dialect can take for markup.
+//! Text in which a parser of any dialect finds no markup.
 
 use crate::Dialect;
 use crate::dialect::{Form, Part, Scope};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
-/// The text as a JSON string in which no marker of any dialect of the table can stand, be continued or be closed: every
+/// The text as a JSON string in which no marker of any dialect of the table is found, continued or closed: every
 /// character that markers are made of is written as `\uXXXX`. Reading the JSON string gives the text back.
 pub fn neutral(text: &str) -> String {
     escaped(text, &[])
@@ -16,7 +16,7 @@ pub(super) fn neutral_in(dialect: &Dialect, text: &str) -> String {
     escaped(text, &own_words(dialect))
 }
 
-/// The same for a name that stands in a frame, perhaps in an attribute: without the quotes, and with none in it.
+/// The same for a name in the frame of a result, perhaps in an attribute: without quotes around it or in it.
 pub(super) fn name_in(dialect: &Dialect, text: &str) -> String {
     let string = neutral_in(dialect, text);
     string[1..string.len() - 1].replace("\\\"", "\\u0022").replace('\'', "\\u0027")

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 /// Schemas within schemas are followed this far.
 const DEEPEST: usize = 6;
 
-/// Arguments that a tool might get, as JSON text: those it requires, or else the first it knows.
+/// Arguments that a tool might get, as JSON text: those that it requires, or else the first one.
 pub(super) fn arguments(schema: &Value) -> String {
     spaced(&members(schema, DEEPEST))
 }
@@ -42,8 +42,8 @@ fn value(schema: &Value, depth: usize) -> Value {
         return Value::Null;
     }
     let first = |key: &str| schema[key].as_array().and_then(|list| list.first()).cloned();
-    let said = schema.get("const").or_else(|| schema.get("default")).cloned();
-    if let Some(value) = said.or_else(|| first("enum")).or_else(|| first("examples")) {
+    let given = schema.get("const").or_else(|| schema.get("default")).cloned();
+    if let Some(value) = given.or_else(|| first("enum")).or_else(|| first("examples")) {
         return value;
     }
     if let Some(schema) = ["anyOf", "oneOf", "allOf"].iter().find_map(|key| first(key)) {

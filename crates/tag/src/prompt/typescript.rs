@@ -1,11 +1,11 @@
-//! A tool as TypeScript declares the type of a function, as gpt-oss and Functionary know it.
+//! A tool as a TypeScript type, as the prompts of gpt-oss and Functionary show tools.
 
 use serde_json::Value;
 
 /// Schemas within schemas are followed this far.
 const DEEPEST: usize = 16;
 
-/// The declaration of one tool, with what is said of it in comments.
+/// The declaration of one tool, with its descriptions as comments.
 pub(super) fn tool(function: &Value) -> String {
     let name = function["name"].as_str().unwrap_or_default();
     let comment = comment(function);
@@ -32,7 +32,7 @@ fn object(schema: &Value, depth: usize) -> String {
     format!("{{\n{}}}", members.collect::<String>())
 }
 
-/// A member's name, in quotes where it is no identifier.
+/// A member's name, in quotes where it is not an identifier.
 fn key(name: &str) -> String {
     let plain = name.chars().all(|c| c.is_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_numeric());
     if plain && !name.is_empty() { name.to_owned() } else { Value::from(name).to_string() }
