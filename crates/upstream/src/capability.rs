@@ -47,13 +47,13 @@ pub enum Answer {
 /// What to ask, in order, until something answers. `local` says that the server is on this machine or in its network, so that it may
 /// be one that people run themselves. Nothing at a provider's own address, where its models are known to call natively.
 pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
-    let row = api.row();
-    let base = options.base_url.as_deref().unwrap_or(row.base_url);
+    let provider = api.provider();
+    let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
-    let whole = url(bare, &(row.path)(options));
-    let own = host(base) == host(row.base_url);
+    let whole = url(bare, &(provider.path)(options));
+    let own = host(base) == host(provider.base_url);
     let question = |kind, method, url: String, body: String| Question {
-        request: Request { method, url, headers: headers(row, options), body },
+        request: Request { method, url, headers: headers(provider, options), body },
         model: options.model.clone(),
         kind,
     };

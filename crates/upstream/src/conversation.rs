@@ -1,10 +1,5 @@
 //! What a log holds: the messages of a conversation.
 
-mod gate;
-mod tagged;
-
-pub(crate) use tagged::{NATIVE, tagged};
-
 use event::Raw;
 use serde_json::{Map, Value, json};
 
@@ -15,28 +10,28 @@ pub struct Conversation {
     pub messages: Vec<Message>,
 }
 
-/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`Block`]).
+/// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
-    fields: Map<String, Value>,
+    pub(crate) fields: Map<String, Value>,
 }
 
 /// One call of an assistant's message.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct PastCall<'a> {
     /// Its id; "" if it has none.
     pub id: &'a str,
     /// The tool's name.
     pub name: &'a str,
     /// Its arguments: the text of a JSON object (always one after the history gate).
     pub arguments: &'a str,
-    /// What the provider named by [`Call::provider`]'s argument wants back with it.
+    /// What the provider named by [`PastCall::provider`]'s argument wants back with it.
     provider: Option<&'a Value>,
 }
 
 /// A block of reasoning of an assistant's message that some provider wants back.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct PastBlock<'a> {
     /// Its text.
     pub thinking: &'a str,
     /// How many of the message's calls had begun before it.
@@ -86,11 +81,6 @@ impl Conversation {
     /// The same conversation with refusals as text.
     pub(crate) fn with_refusals_as_text(self) -> Conversation {
         Conversation { messages: self.messages.into_iter().map(Message::with_refusal_as_text).collect() }
-    }
-
-    /// The conversation as a provider accepts it: see the rules in `gate.rs`.
-    pub fn gated(&self) -> Conversation {
-        gate::gated(self)
     }
 }
 
@@ -180,14 +170,14 @@ impl Message {
     }
 
     /// The calls of an assistant's message, in order.
-    pub fn calls(&self) -> Vec<Call<'_>> {
+    pub fn calls(&self) -> Vec<PastCall<'_>> {
         let calls = self.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         calls
             .iter()
             .filter(|c| c.pointer("/function/name").and_then(Value::as_str).is_some_and(|name| !name.is_empty()))
             .map(|c| {
                 let text = |path: &str| c.pointer(path).and_then(Value::as_str).unwrap_or_default();
-                Call {
+                PastCall {
                     id: text("/id"),
                     name: text("/function/name"),
                     arguments: text("/function/arguments"),
@@ -207,14 +197,14 @@ impl Message {
         self.get_str("reasoning").unwrap_or_default()
     }
 
-    /// The blocks of reasoning that providers want back, in stream order. A builder takes those whose [`Block::data`] for its
+    /// The blocks of reasoning that providers want back, in stream order. A builder takes those whose [`PastBlock::data`] for its
     /// own API is there.
-    pub fn blocks(&self) -> Vec<Block<'_>> {
+    pub fn blocks(&self) -> Vec<PastBlock<'_>> {
         let blocks = self.get("provider").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         blocks
             .iter()
             .filter_map(|b| {
-                Some(Block {
+                Some(PastBlock {
                     thinking: b.get("thinking").and_then(Value::as_str).unwrap_or_default(),
                     calls: b
                         .get("calls")
@@ -245,14 +235,14 @@ impl Message {
     }
 }
 
-impl<'a> Block<'a> {
+impl<'a> PastBlock<'a> {
     /// What the provider `api` (a name of the table) wants back, if the block is its own.
     pub fn data(&self, api: &str) -> Option<&'a Value> {
         self.data.get(api)
     }
 }
 
-impl<'a> Call<'a> {
+impl<'a> PastCall<'a> {
     /// What the provider `api` (a name of the table) wants back with this call, if it is its own.
     pub fn provider(&self, api: &str) -> Option<&'a Value> {
         self.provider?.get(api)

@@ -1,7 +1,6 @@
 //! What a provider says when it fails: the shapes of error objects.
 
-use crate::recognise::by_frame;
-use crate::{Api, overflow, refusal};
+use crate::{overflow, refusal};
 use event::Raw;
 use redact::Redactor;
 
@@ -147,28 +146,6 @@ const RETRYABLE: [&str; 9] = [
     "resource_exhausted",
     "internal",
 ];
-
-/// What to say of a body that ended before any event, by its first frame: an error in no common envelope (Cohere's, FastAPI's), or
-/// another API's. `None` when it is this API's, and only cut.
-pub(crate) fn of_first_frame(api: Api, name: Option<&str>, text: &str) -> Option<Failure> {
-    let data = Raw::parse(text).ok()?;
-    match by_frame(name, data) {
-        Some(other) if other == api || [api, other].iter().all(|a| matches!(a, Api::OpenaiChat | Api::Mistral)) => None,
-        Some(other) => {
-            let message =
-                format!("this is a stream of {}, not of {}: use --api {}", other.name(), api.name(), other.name());
-            Some(Failure::new("wrong_api", message, false))
-        }
-        None if ["message", "detail"].iter().any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) => {
-            Some(Failure::of(data, None))
-        }
-        None => {
-            let message =
-                format!("the provider answered with JSON that is nothing of {}: {}", api.name(), sentence(text));
-            Some(Failure::new("not_a_stream", message, false))
-        }
-    }
-}
 
 /// Whether a request that was answered with this HTTP status may be sent again.
 pub(crate) fn retryable(status: u16) -> bool {

@@ -1,36 +1,11 @@
 //! The bytes of a body into frames.
 
+mod frame;
 mod values;
 
+pub(crate) use frame::Frame;
+
 use values::Values;
-
-/// One piece of a body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Frame<'a> {
-    /// A server-sent event.
-    Event { name: Option<&'a str>, data: &'a str },
-    /// A JSON value of a body that is a value, an array or a sequence of values. Its brackets match; no more is known.
-    Value(&'a str),
-    /// Text between values, or a value that did not end.
-    Broken(&'a str),
-    /// The body is nothing that a provider's API sends: its beginning, and whether it looks like an HTML page.
-    Foreign { text: &'a str, html: bool },
-    /// A frame is longer than the limit; nothing more is read.
-    TooLong,
-}
-
-impl Frame<'_> {
-    /// Whether this is surely not the beginning of something else.
-    pub(crate) fn is_whole(&self) -> bool {
-        match self {
-            Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),
-            Frame::Value(text) => event::Raw::parse(text).is_ok(),
-            Frame::Broken(_) => false,
-            Frame::Foreign { html, .. } => *html,
-            Frame::TooLong => true,
-        }
-    }
-}
 
 /// How much of a body that is nothing we know is kept for the message.
 const FOREIGN: usize = 64 << 10;
@@ -40,14 +15,14 @@ const FOREIGN: usize = 64 << 10;
 /// The `Content-Type` is not asked: servers send event streams as `text/plain`, and recorded bodies have no headers.
 #[derive(Debug)]
 pub(crate) struct Framing {
-    mode: Mode,
+    mode: BodyForm,
     /// How long one frame may be, in bytes.
     limit: usize,
     full: bool,
 }
 
 #[derive(Debug)]
-enum Mode {
+enum BodyForm {
     /// Nothing decided; the bytes so far, but for white space that changes nothing, and how many came before them.
     Start(Vec<u8>, usize),
     Sse(sse::Decoder),
@@ -68,12 +43,12 @@ struct Foreign {
 impl Framing {
     /// Frames of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Framing {
-        Framing { mode: Mode::Start(Vec::new(), 0), limit, full: false }
+        Framing { mode: BodyForm::Start(Vec::new(), 0), limit, full: false }
     }
 
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
-        if let Mode::Start(begun, dropped) = &mut self.mode {
+        if let BodyForm::Start(begun, dropped) = &mut self.mode {
             begun.extend_from_slice(bytes);
             let (before, left) = shrink(begun);
             if *dropped + before > self.limit {
@@ -92,7 +67,7 @@ impl Framing {
 
     /// The body ended, at its end or before.
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
-        if let Mode::Start(begun, _) = &mut self.mode {
+        if let BodyForm::Start(begun, _) = &mut self.mode {
             let begun = std::mem::take(begun);
             let Some(mode) = mode(&begun, true, self.limit) else { return };
             self.mode = mode;
@@ -102,15 +77,15 @@ impl Framing {
             return;
         }
         match &mut self.mode {
-            Mode::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
-            Mode::Json(values) => {
+            BodyForm::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
+            BodyForm::Json(values) => {
                 values.finish(on);
                 if values.is_full() {
                     self.too_long(on);
                 }
             }
-            Mode::Foreign(foreign) => foreign.report(on),
-            Mode::Start(..) => {}
+            BodyForm::Foreign(foreign) => foreign.report(on),
+            BodyForm::Start(..) => {}
         }
     }
 
@@ -119,20 +94,20 @@ impl Framing {
             return;
         }
         let is_full = match &mut self.mode {
-            Mode::Sse(decoder) => {
+            BodyForm::Sse(decoder) => {
                 decoder.push(bytes, &mut |e| on(Frame::Event { name: e.name, data: e.data }));
                 decoder.is_full()
             }
-            Mode::Json(values) => {
+            BodyForm::Json(values) => {
                 values.push(bytes, on);
                 values.is_full()
             }
-            Mode::Foreign(foreign) => {
+            BodyForm::Foreign(foreign) => {
                 let (kept, rest) = bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
                 foreign.kept.extend_from_slice(kept);
                 if foreign.has_event() {
                     let begun = std::mem::take(&mut foreign.kept);
-                    self.mode = Mode::Sse(sse::Decoder::limited(self.limit));
+                    self.mode = BodyForm::Sse(sse::Decoder::limited(self.limit));
                     self.feed(&begun, on);
                     return self.feed(rest, on);
                 }
@@ -142,7 +117,7 @@ impl Framing {
                 }
                 false
             }
-            Mode::Start(..) => false,
+            BodyForm::Start(..) => false,
         };
         if is_full {
             self.too_long(on);
@@ -151,7 +126,7 @@ impl Framing {
 
     fn too_long(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         self.full = true;
-        self.mode = Mode::Foreign(Foreign::default());
+        self.mode = BodyForm::Foreign(Foreign::default());
         on(Frame::TooLong);
     }
 }
@@ -216,27 +191,27 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
 /// What a body that begins with these bytes is; `None` while that is open. `all` says that no more will come.
 ///
 /// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
-fn mode(begun: &[u8], all: bool, limit: usize) -> Option<Mode> {
+fn mode(begun: &[u8], all: bool, limit: usize) -> Option<BodyForm> {
     let rest = unmarked(begun);
     let first = rest.first()?;
     if !all && MARK.starts_with(rest) {
         return None;
     }
     if matches!(first, b'{' | b'[') {
-        return Some(Mode::Json(Values::limited(limit)));
+        return Some(BodyForm::Json(Values::limited(limit)));
     }
     // A line of an event stream is a comment, or a field's name, and a colon unless the value is empty.
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
-            Some([b':', ..]) => return Some(Mode::Sse(sse::Decoder::limited(limit))),
-            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(Mode::Sse(sse::Decoder::limited(limit))),
+            Some([b':', ..]) => return Some(BodyForm::Sse(sse::Decoder::limited(limit))),
+            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(BodyForm::Sse(sse::Decoder::limited(limit))),
             Some([]) if !all && !field.is_empty() => return None,
             None if !all && field.starts_with(rest) => return None,
             _ => {}
         }
     }
-    Some(Mode::Foreign(Foreign::default()))
+    Some(BodyForm::Foreign(Foreign::default()))
 }
 
 #[cfg(test)]
@@ -317,7 +292,7 @@ mod tests {
         let mut framing = Framing::new(usize::MAX);
         for piece in [" ", "\u{feff}", "\n", "\u{feff} \n "] {
             framing.push(piece.repeat(1000).as_bytes(), &mut |_| {});
-            let Mode::Start(kept, _) = &framing.mode else { panic!("nothing is decided") };
+            let BodyForm::Start(kept, _) = &framing.mode else { panic!("nothing is decided") };
             assert!(kept.len() <= MARK.len(), "{kept:?}");
         }
     }

@@ -1,6 +1,7 @@
 //! Telling the API from a body.
 
 use crate::Api;
+use crate::failure::{Failure, sentence};
 use crate::framing::{Frame, Framing};
 use event::Raw;
 
@@ -45,7 +46,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
 }
 
 /// The API that a frame has a mark of.
-pub(crate) fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
+fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     let has = |key: &str| data.get(key).is_some();
     if let Some(choices) = data.get("choices").filter(|c| c.is_array()) {
         return Some(if is_mistral(data, choices) { Api::Mistral } else { Api::OpenaiChat });
@@ -84,6 +85,28 @@ pub(crate) fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
         Some(kind) if kind.starts_with("response.") => Some(Api::OpenaiResponses),
         None if data.at(&["message", "role"]).is_some() && has("finish_reason") => Some(Api::Cohere),
         _ => None,
+    }
+}
+
+/// What to say of a body that ended before any event, by its first frame: an error in no common envelope (Cohere's, FastAPI's), or
+/// another API's. `None` when it is this API's, and only cut.
+pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failure> {
+    let data = Raw::parse(text).ok()?;
+    match by_frame(name, data) {
+        Some(other) if other == api || [api, other].iter().all(|a| matches!(a, Api::OpenaiChat | Api::Mistral)) => None,
+        Some(other) => {
+            let message =
+                format!("this is a stream of {}, not of {}: use --api {}", other.name(), api.name(), other.name());
+            Some(Failure::new("wrong_api", message, false))
+        }
+        None if ["message", "detail"].iter().any(|key| data.get(key).is_some_and(|v| v.is_str() || v.is_array())) => {
+            Some(Failure::of(data, None))
+        }
+        None => {
+            let message =
+                format!("the provider answered with JSON that is nothing of {}: {}", api.name(), sentence(text));
+            Some(Failure::new("not_a_stream", message, false))
+        }
     }
 }
 

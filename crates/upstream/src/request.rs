@@ -1,73 +1,31 @@
 //! A conversation into the request of the next turn.
 
+mod address;
 pub(crate) mod anthropic;
 pub(crate) mod cohere;
+mod gate;
 pub(crate) mod gemini;
 pub(crate) mod mistral;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
+pub(crate) mod options;
 mod part;
 mod prompt;
 #[cfg(test)]
 pub(crate) mod sample;
+mod tagged;
 mod tools;
 
-pub(crate) use prompt::is_system;
-pub(crate) use tools::{Tool, ToolChoice, value};
+pub(crate) use address::{headers, url};
+pub use options::{RequestError, RequestOptions};
 
-use crate::api::{KeyRule, Row};
-use crate::conversation::{NATIVE, tagged};
-use crate::{Api, Conversation};
-use json::ToolList;
-use serde_json::{Map, Value, json};
+use crate::Api;
+use crate::conversation::Conversation;
+use gate::gated;
+use serde_json::Value;
 use sha2::Digest as _;
-use std::sync::Arc;
-
-/// The builder of one API's body. It gets a conversation that went through the history gate.
-pub(crate) type Body = fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
-
-/// What the user asks for beside the conversation.
-#[derive(Clone, Debug)]
-pub struct RequestOptions {
-    /// The model's name, as the provider knows it.
-    pub model: String,
-    /// Where to send it; the provider's own address if there is none. What it holds beyond that (a path, a query) is kept.
-    pub base_url: Option<String>,
-    /// The key, if one is needed.
-    pub key: Option<String>,
-    /// A system prompt, before those of the conversation.
-    pub system: Option<String>,
-    /// The tools the model may call.
-    pub tools: Option<Arc<ToolList>>,
-    /// `auto`, `none`, `required` or a tool's name.
-    pub tool_choice: Option<String>,
-    /// Tag mode: tools and calls are text in this dialect, and no member of the body speaks of them.
-    pub dialect: Option<&'static tag::Dialect>,
-    /// Members of the body, which go in last and take the place of what is there.
-    pub params: Vec<(String, Value)>,
-    /// Headers of the user's, which take the place of those of the same name.
-    pub headers: Vec<(String, String)>,
-    /// Whether to ask for a stream.
-    pub stream: bool,
-}
-
-impl Default for RequestOptions {
-    fn default() -> Self {
-        RequestOptions {
-            model: String::new(),
-            base_url: None,
-            key: None,
-            system: None,
-            tools: None,
-            tool_choice: None,
-            dialect: None,
-            params: Vec::new(),
-            headers: Vec::new(),
-            stream: true,
-        }
-    }
-}
+use tagged::{NATIVE, tagged};
 
 /// A request, ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,23 +40,6 @@ pub struct Request {
     pub body: String,
 }
 
-impl RequestOptions {
-    /// The messages of a chat body so far: the system prompt as a message, if there is one.
-    fn opening(&self, talk: &Conversation) -> Vec<Value> {
-        let mut messages = Vec::with_capacity(talk.messages.len() + 1);
-        messages.extend(self.system.as_ref().map(|text| json!({"role": "system", "content": text})));
-        messages
-    }
-
-    /// A chat body with its model and messages, which every API of that family begins with.
-    fn chat(&self, messages: Vec<Value>) -> Map<String, Value> {
-        let mut body = Map::new();
-        body.insert("model".into(), self.model.as_str().into());
-        body.insert("messages".into(), messages.into());
-        body
-    }
-}
-
 impl Request {
     /// A name for the response, where the provider gives it none: the beginning of the SHA-256 of the body, which holds the whole
     /// conversation and so differs from turn to turn.
@@ -108,42 +49,23 @@ impl Request {
     }
 }
 
-/// Why no request can be made.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// A message cannot be put into this API's shape.
-    #[error("message {position}: {why}")]
-    Message {
-        /// The message's 1-based position in the conversation.
-        position: usize,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// There is no message to answer.
-    #[error("the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input")]
-    Empty,
-}
-
 /// Makes the request of the next turn.
 ///
 /// # Errors
 /// When the conversation is empty, or a message cannot be put into the API's shape.
 pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Result<Request, RequestError> {
-    let row = api.row();
+    let provider = api.provider();
     if talk.messages.is_empty() && options.system.is_none() {
         return Err(RequestError::Empty);
     }
-    let talk = match api {
-        Api::OpenaiChat | Api::OpenaiResponses => talk.gated(),
-        _ => talk.gated().with_refusals_as_text(),
-    };
+    let talk = gated(talk);
+    let talk = if provider.has_refusals { talk } else { talk.with_refusals_as_text() };
     let mut body = match options.dialect {
         Some(dialect) => {
             let (talk, options) = tagged(talk, options, dialect)?;
-            (row.body)(&talk, &options)?
+            (provider.body)(&talk, &options)?
         }
-        None => (row.body)(&talk, options)?,
+        None => (provider.body)(&talk, options)?,
     };
     for (key, value) in &options.params {
         body.insert(key.clone(), value.clone());
@@ -151,50 +73,8 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if options.dialect.is_some() {
         body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
-    let url = url(options.base_url.as_deref().unwrap_or(row.base_url), &(row.path)(options));
-    Ok(Request { method: "POST", url, headers: headers(row, options), body: Value::Object(body).to_string() })
-}
-
-/// The headers of every request to this API, with the key's among them.
-pub(crate) fn headers(row: &Row, options: &RequestOptions) -> Vec<(String, String)> {
-    let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-    headers.extend(row.headers.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())));
-    if let Some(key) = &options.key {
-        headers.push(match row.key {
-            KeyRule::Bearer => ("authorization".to_owned(), format!("Bearer {key}")),
-            KeyRule::XApiKey => ("x-api-key".to_owned(), key.clone()),
-            KeyRule::Google => ("x-goog-api-key".to_owned(), key.clone()),
-        });
-    }
-    for (name, value) in &options.headers {
-        let name = name.to_ascii_lowercase();
-        headers.retain(|(k, _)| *k != name);
-        headers.push((name, value.clone()));
-    }
-    headers
-}
-
-/// Joins them. A segment that the base ends with and the path begins with stands once (`…/v1` and `/v1/messages`); a base that
-/// holds the whole path already is kept; the query of the base (Azure's `api-version`) goes behind the path.
-pub(crate) fn url(base: &str, path: &str) -> String {
-    let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
-    let (path, own) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-    let base = base.trim_end_matches('/');
-    let first = path.trim_start_matches('/').split('/').next().unwrap_or_default();
-    let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
-    let ends_with = |segment: &str| authority.split('/').skip(1).last() == Some(segment);
-    let mut url = if base.ends_with(path) {
-        base.to_owned()
-    } else if ends_with(first) {
-        format!("{base}{}", &path[first.len() + 1..])
-    } else {
-        format!("{base}{path}")
-    };
-    for (at, query) in query.into_iter().chain(own).filter(|q| !q.is_empty()).enumerate() {
-        url.push(if at == 0 { '?' } else { '&' });
-        url.push_str(query);
-    }
-    url
+    let url = url(options.base_url.as_deref().unwrap_or(provider.base_url), &(provider.path)(options));
+    Ok(Request { method: "POST", url, headers: headers(provider, options), body: Value::Object(body).to_string() })
 }
 
 #[cfg(test)]
@@ -226,7 +106,7 @@ mod tests {
             ..RequestOptions::default()
         };
         let request = request(api, &talk, &options).unwrap();
-        assert_eq!(request.url, url(api.base_url(), &(api.row().path)(&options)));
+        assert_eq!(request.url, url(api.base_url(), &(api.provider().path)(&options)));
         serde_json::from_str(&request.body).unwrap()
     }
 

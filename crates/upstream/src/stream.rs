@@ -1,68 +1,29 @@
 //! One response of a provider, from bytes to events.
 
 pub(crate) mod anthropic;
-mod anthropic_block;
-mod anthropic_converse;
 #[cfg(test)]
 mod brief;
 pub(crate) mod cohere;
-mod field;
 pub(crate) mod gemini;
-mod gemini_partial;
 pub(crate) mod ollama;
 pub(crate) mod openai_chat;
 pub(crate) mod openai_responses;
-mod openai_responses_item;
+pub(crate) mod options;
+mod reasoning_field;
+
+pub use options::{End, StreamOptions};
 
 use crate::Api;
 use crate::decoder::Decoder;
-use crate::failure::{Failure, of_first_frame};
+use crate::failure::Failure;
 use crate::framing::{Frame, Framing};
+use crate::recognise::mismatch;
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
-use redact::Redactor;
-
-/// What `stream_start` says beside what the provider does.
-#[derive(Clone, Debug, Default)]
-pub struct StreamOptions {
-    /// The tools of the request: a JSON array in OpenAI's shape, on one line.
-    pub tools: Option<String>,
-    /// `native`, `tag` or `none`.
-    pub tools_mode: Option<String>,
-    /// The dialect's name in tag mode.
-    pub dialect: Option<String>,
-    /// The model that was asked for; used where the response names none.
-    pub model: Option<String>,
-    /// The end of the prompt that the model's text continues.
-    pub prefill: Option<String>,
-    /// Which attempt this is, from 1.
-    pub attempt: Option<u32>,
-    /// Whether the endpoint without streaming had to be used.
-    pub fallback: bool,
-    /// What the response is called where the provider gives it no id; ids of calls are made from it. See [`crate::Request::name`].
-    pub id: Option<String>,
-    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it was sent. What the model writes stays.
-    pub redactor: Redactor,
-    /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
-    pub max_frame: Option<usize>,
-}
 
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
-
-/// How the bytes of a response ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The body's regular end.
-    Eof,
-    /// The connection was lost; a sentence for people.
-    Reset(String),
-    /// Nothing came for too long; a sentence for people.
-    Timeout(String),
-    /// We stopped it.
-    Cancelled,
-}
 
 /// A response on its way from bytes to events: `stream_start`, events, `session_stats` if anything is known, `stream_end`.
 ///
@@ -92,8 +53,8 @@ impl Stream {
                 api,
                 first: None,
                 max_frame,
-                decoder: (api.row().decoder)(),
-                turn: Turn::new(api, options),
+                decoder: (api.provider().decoder)(),
+                turn: Turn::new(api.name(), options),
                 index: Index::default(),
             },
         }
@@ -297,6 +258,6 @@ impl Reader {
     /// Why a body that ended gave no event at all, if it was not cut.
     fn nothing(&self) -> Option<Failure> {
         let (name, text) = self.first.as_ref().filter(|_| !self.turn.has_started())?;
-        of_first_frame(self.api, name.as_deref(), &self.turn.redacted(text))
+        mismatch(self.api, name.as_deref(), &self.turn.redacted(text))
     }
 }

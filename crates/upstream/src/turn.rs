@@ -1,7 +1,8 @@
 //! What all decoders share: one stream being written.
 
 use crate::failure::Failure;
-use crate::{Api, StreamOptions};
+use crate::stream::options::StreamOptions;
+use crate::usage::Usage;
 use event::payload::{
     ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
     Thinking, ToolCallDelta, Warning,
@@ -16,7 +17,7 @@ const SOURCE: &str = "llm-stream";
 /// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
 #[derive(Debug)]
 pub(crate) struct Turn {
-    api: Api,
+    api: &'static str,
     options: StreamOptions,
     id: Option<String>,
     model: Option<String>,
@@ -25,13 +26,13 @@ pub(crate) struct Turn {
     ended: bool,
     /// Code and message of the last error, so that one that a provider says twice is written once.
     error: Option<(String, String)>,
-    choices: BTreeMap<u32, Choice>,
+    choices: BTreeMap<u32, TurnChoice>,
     stats: SessionStats,
     scratch: String,
 }
 
 #[derive(Debug, Default)]
-struct Choice {
+struct TurnChoice {
     text: Surrogates,
     refusal: Surrogates,
     thinking: Surrogates,
@@ -43,7 +44,7 @@ struct Choice {
 }
 
 impl Turn {
-    pub(crate) fn new(api: Api, options: StreamOptions) -> Self {
+    pub(crate) fn new(api: &'static str, options: StreamOptions) -> Self {
         Turn {
             api,
             options,
@@ -371,7 +372,7 @@ impl Turn {
         }
         let o = &self.options;
         let start = StreamStart {
-            api: Some(self.api.name().into()),
+            api: Some(self.api.into()),
             model: self.model.as_ref().or(o.model.as_ref()).map(Into::into),
             id: self.id.as_ref().or(o.id.as_ref()).map(Into::into),
             tools_mode: o.tools_mode.as_ref().map(Into::into),
@@ -383,23 +384,5 @@ impl Turn {
             ..StreamStart::default()
         };
         out.emit(0, start);
-    }
-}
-
-/// Tokens as the provider counts them.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Usage {
-    pub prompt: Option<u64>,
-    pub completion: Option<u64>,
-    pub total: Option<u64>,
-    pub reasoning: Option<u64>,
-    pub cached: Option<u64>,
-}
-
-impl Usage {
-    /// A count of an object, reached by several keys.
-    pub(crate) fn count(object: Raw<'_>, path: &[&str]) -> Option<u64> {
-        let n = object.at(path)?;
-        n.i64().map(|n| n.max(0) as u64).or_else(|| n.f64().filter(|n| *n >= 0.0).map(|n| n as u64))
     }
 }

@@ -1,6 +1,6 @@
 //! A body that is one JSON value, a sequence of values (one a line, or not), or an array of them, cut at the values.
 
-use super::Frame;
+use super::frame::Frame;
 
 /// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
 ///
@@ -12,7 +12,7 @@ pub(super) struct Values {
     /// The value, or the text between values, that has begun.
     kept: Vec<u8>,
     depth: u32,
-    state: State,
+    state: ValuesState,
     /// The last byte outside strings that is no white space.
     last: u8,
     /// Whether the top-level `[` came.
@@ -24,7 +24,7 @@ pub(super) struct Values {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum ValuesState {
     /// Between values.
     #[default]
     Between,
@@ -57,35 +57,35 @@ impl Values {
         let mut from = 0; // where what is not yet in `kept` begins
         for (at, &byte) in bytes.iter().enumerate() {
             match self.state {
-                State::Between => {
+                ValuesState::Between => {
                     from = at;
                     self.between(byte);
                     if self.full {
                         return;
                     }
-                    if self.state == State::Between {
+                    if self.state == ValuesState::Between {
                         from = at + 1;
                     }
                     continue;
                 }
-                State::Text => match byte {
-                    b'"' => self.state = State::Value,
-                    b'\\' => self.state = State::Escape,
+                ValuesState::Text => match byte {
+                    b'"' => self.state = ValuesState::Value,
+                    b'\\' => self.state = ValuesState::Escape,
                     b'\n' => {
                         self.give(&bytes[from..at], on, true);
                         from = at + 1;
                     }
                     _ => {}
                 },
-                State::Escape => self.state = State::Text,
-                State::Junk if byte == b'\n' => {
+                ValuesState::Escape => self.state = ValuesState::Text,
+                ValuesState::Junk if byte == b'\n' => {
                     self.give(&bytes[from..at], on, true);
                     from = at + 1;
                 }
-                State::Junk => {}
-                State::Value => match byte {
+                ValuesState::Junk => {}
+                ValuesState::Value => match byte {
                     b' ' | b'\t' | b'\r' | b'\n' => continue,
-                    b'"' => self.state = State::Text,
+                    b'"' => self.state = ValuesState::Text,
                     b'{' if !matches!(self.last, b',' | b':' | b'[') => {
                         self.give(&bytes[from..at], on, true);
                         from = at;
@@ -104,11 +104,11 @@ impl Values {
                     _ => {}
                 },
             }
-            if self.state != State::Text || byte == b'"' {
+            if self.state != ValuesState::Text || byte == b'"' {
                 self.last = byte;
             }
         }
-        if self.state != State::Between {
+        if self.state != ValuesState::Between {
             self.full |= self.kept.len() + bytes.len() - from > self.limit;
             self.kept.extend_from_slice(&bytes[from..]);
         }
@@ -127,11 +127,11 @@ impl Values {
             }
             b'[' if !self.array => self.array = true,
             b'{' | b'[' => {
-                self.state = State::Value;
+                self.state = ValuesState::Value;
                 self.depth = 1;
                 self.last = byte;
             }
-            _ => self.state = State::Junk,
+            _ => self.state = ValuesState::Junk,
         }
     }
 
@@ -150,7 +150,7 @@ impl Values {
             on(if broken { Frame::Broken(&whole) } else { Frame::Value(&whole) });
         }
         self.kept.clear();
-        self.state = State::Between;
+        self.state = ValuesState::Between;
         self.depth = 0;
         self.between = 0;
     }

@@ -2,11 +2,13 @@
 //!
 //! Source of the format: Anthropic's Messages API reference; blocks of reasoning go back as "Extended thinking" says.
 
-use super::part::{Kind, Part, Source, parts};
+use super::options::{RequestError, RequestOptions};
+use super::part::{MediaKind, Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
-use crate::Conversation;
-use crate::conversation::{Block, Message};
+use super::tools::{Tool, ToolChoice, value};
+use crate::conversation::{Conversation, Message, PastBlock};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 
 /// This API's name in the table, under which its data stands in a message.
@@ -14,6 +16,20 @@ const API: &str = "anthropic";
 
 /// `max_tokens` has no default of the provider's. Every model since Claude 3.5 can write as much.
 const MAX_TOKENS: u64 = 8192;
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "anthropic",
+    aliases: &["claude"],
+    base_url: "https://api.anthropic.com",
+    key_env: "ANTHROPIC_API_KEY",
+    path: |_| "/v1/messages".to_owned(),
+    key: KeyRule::XApiKey,
+    headers: &[("anthropic-version", "2023-06-01")],
+    has_refusals: false,
+    decoder: || Box::new(stream::anthropic::Anthropic::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
@@ -127,9 +143,9 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
                     Source::Url(url) => json!({"type": "url", "url": url}),
                 };
                 match (kind, name) {
-                    (Kind::Image, _) => json!({"type": "image", "source": source}),
-                    (Kind::File, Some(name)) => json!({"type": "document", "source": source, "title": name}),
-                    (Kind::File, None) => json!({"type": "document", "source": source}),
+                    (MediaKind::Image, _) => json!({"type": "image", "source": source}),
+                    (MediaKind::File, Some(name)) => json!({"type": "document", "source": source, "title": name}),
+                    (MediaKind::File, None) => json!({"type": "document", "source": source}),
                 }
             }
             Part::Other(part) if part["type"] == "input_audio" => {
@@ -156,10 +172,10 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
 /// An assistant's message: what must go back stands where it stood among text and calls.
 fn answer(message: &Message) -> Vec<Value> {
     let calls = message.calls();
-    let own: Vec<(Block<'_>, Value)> = message.blocks().into_iter().filter_map(|b| Some((b, kept(&b)?))).collect();
+    let own: Vec<(PastBlock<'_>, Value)> = message.blocks().into_iter().filter_map(|b| Some((b, kept(&b)?))).collect();
     let mut content = Vec::new();
     // Text that was written between or after calls stands before them: a message has one text.
-    let before_text = |b: &Block<'_>| b.calls == 0 && (!b.text || calls.is_empty());
+    let before_text = |b: &PastBlock<'_>| b.calls == 0 && (!b.text || calls.is_empty());
     content.extend(own.iter().filter(|(b, _)| before_text(b)).map(|(_, block)| block.clone()));
     let said = message.text();
     if !said.trim().is_empty() {
@@ -179,7 +195,7 @@ fn answer(message: &Message) -> Vec<Value> {
 }
 
 /// The provider's own block, as it was.
-fn kept(block: &Block<'_>) -> Option<Value> {
+fn kept(block: &PastBlock<'_>) -> Option<Value> {
     let data = block.data(API)?;
     if let Some(signature) = data.get("signature") {
         return Some(json!({"type": "thinking", "thinking": block.thinking, "signature": signature}));

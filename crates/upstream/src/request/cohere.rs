@@ -1,11 +1,27 @@
 //! A conversation as Cohere's chat endpoint, version 2, takes it (docs.cohere.com/reference/chat).
 
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
-use crate::Conversation;
-use crate::conversation::Message;
+use super::options::{RequestError, RequestOptions};
+use super::tools::{Tool, ToolChoice};
+use crate::conversation::{Conversation, Message};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 
 const API: &str = "cohere";
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "cohere",
+    aliases: &[],
+    base_url: "https://api.cohere.com",
+    key_env: "COHERE_API_KEY",
+    path: |_| "/v2/chat".to_owned(),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: false,
+    decoder: || Box::new(stream::cohere::Cohere::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {

@@ -2,11 +2,13 @@
 //!
 //! Source of the format: the Gemini API reference of `generateContent`, and "Thought signatures".
 
+use super::options::{RequestError, RequestOptions};
 use super::part::{Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
-use crate::Conversation;
-use crate::conversation::{Block, Message};
+use super::tools::{Tool, ToolChoice, value};
+use crate::conversation::{Conversation, Message, PastBlock};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use json::ToolEntry;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -24,6 +26,20 @@ pub(crate) fn path(options: &RequestOptions) -> String {
     let folder = if model.starts_with("tunedModels/") { "" } else { "models/" };
     format!("/{folder}{model}:{method}")
 }
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "gemini",
+    aliases: &["google"],
+    base_url: "https://generativelanguage.googleapis.com/v1beta",
+    key_env: "GEMINI_API_KEY",
+    path,
+    key: KeyRule::Google,
+    headers: &[],
+    has_refusals: false,
+    decoder: || Box::new(stream::gemini::Gemini::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
@@ -150,10 +166,11 @@ fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
 /// An assistant's message: signatures stand on the parts that they came with.
 fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
     let calls = message.calls();
-    let own: Vec<(Block<'_>, &Value)> = message.blocks().into_iter().filter_map(|b| Some((b, b.data(API)?))).collect();
+    let own: Vec<(PastBlock<'_>, &Value)> =
+        message.blocks().into_iter().filter_map(|b| Some((b, b.data(API)?))).collect();
     let is_text = |data: &Value| data.get("of").is_some_and(|of| of == "text");
     let mut parts = Vec::new();
-    let before = |b: &Block<'_>| b.calls == 0 && !b.text;
+    let before = |b: &PastBlock<'_>| b.calls == 0 && !b.text;
     parts.extend(own.iter().filter(|(b, data)| before(b) && !is_text(data)).filter_map(|(b, data)| kept(b, data)));
     let said = message.text();
     // The signature of a text comes with its last piece, or with an empty piece after it.
@@ -193,7 +210,7 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
 }
 
 /// A thought with its signature, or a part that the provider ran itself.
-fn kept(block: &Block<'_>, data: &Value) -> Option<Value> {
+fn kept(block: &PastBlock<'_>, data: &Value) -> Option<Value> {
     if let Some(part) = data.get("part") {
         return Some(part.clone());
     }

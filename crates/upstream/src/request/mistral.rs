@@ -1,13 +1,29 @@
 //! A conversation as Mistral takes it (docs.mistral.ai/api): chat completions with ids of nine letters or digits, reasoning as
 //! parts of the content, and a strict order of roles.
 
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
-use crate::Conversation;
-use crate::conversation::Message;
+use super::options::{RequestError, RequestOptions};
+use super::tools::{Tool, ToolChoice};
+use crate::conversation::{Conversation, Message};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 const API: &str = "mistral";
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "mistral",
+    aliases: &[],
+    base_url: "https://api.mistral.ai/v1",
+    key_env: "MISTRAL_API_KEY",
+    path: |_| "/chat/completions".to_owned(),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: false,
+    decoder: || Box::new(stream::openai_chat::OpenaiChat::mistral()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {

@@ -1,12 +1,28 @@
 //! A conversation as Ollama's own chat endpoint takes it (github.com/ollama/ollama, docs/api.md): text and images apart, arguments
 //! as objects, results by the tool's name.
 
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
-use crate::Conversation;
-use crate::conversation::Message;
+use super::options::{RequestError, RequestOptions};
+use super::tools::{Tool, ToolChoice};
+use crate::conversation::{Conversation, Message};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 
 const API: &str = "ollama";
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "ollama",
+    aliases: &[],
+    base_url: "http://localhost:11434",
+    key_env: "OLLAMA_API_KEY",
+    path: |_| "/api/chat".to_owned(),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: false,
+    decoder: || Box::new(stream::ollama::Ollama::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {

@@ -1,11 +1,27 @@
 //! A conversation as chat completions take it (platform.openai.com/docs/api-reference/chat/create).
 
-use super::{RequestError, RequestOptions, Tool, ToolChoice};
-use crate::Conversation;
-use crate::conversation::{Call, Message};
+use super::options::{RequestError, RequestOptions};
+use super::tools::{Tool, ToolChoice};
+use crate::conversation::{Conversation, Message, PastCall};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 
 const API: &str = "openai-chat";
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "openai-chat",
+    aliases: &["openai", "chat-completions"],
+    base_url: "https://api.openai.com/v1",
+    key_env: "OPENAI_API_KEY",
+    path: |_| "/chat/completions".to_owned(),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: true,
+    decoder: || Box::new(stream::openai_chat::OpenaiChat::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
@@ -70,7 +86,7 @@ fn message(message: &Message) -> Value {
     Value::Object(out)
 }
 
-fn call(call: &Call<'_>) -> Value {
+fn call(call: &PastCall<'_>) -> Value {
     let data = call.provider(API).and_then(Value::as_object);
     if data.is_some_and(|d| d.get("custom") == Some(&Value::Bool(true))) {
         let arguments: Value = serde_json::from_str(call.arguments).unwrap_or_default();

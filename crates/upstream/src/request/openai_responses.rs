@@ -2,16 +2,32 @@
 //!
 //! Source of the format: OpenAI's Responses API reference; reasoning goes back as "Keeping reasoning items in context" says.
 
-use super::part::{Kind, Part, Source, parts};
+use super::options::{RequestError, RequestOptions};
+use super::part::{MediaKind, Part, Source, parts};
 use super::prompt::{is_system, system};
-use super::{RequestError, RequestOptions, Tool, ToolChoice, value};
-use crate::Conversation;
-use crate::conversation::Message;
+use super::tools::{Tool, ToolChoice, value};
+use crate::conversation::{Conversation, Message};
+use crate::provider::{KeyRule, Provider};
+use crate::stream;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
 /// This API's name in the table, under which its data stands in a message.
 const API: &str = "openai-responses";
+
+/// This API in the table.
+pub(crate) const PROVIDER: Provider = Provider {
+    name: "openai-responses",
+    aliases: &["responses"],
+    base_url: "https://api.openai.com/v1",
+    key_env: "OPENAI_API_KEY",
+    path: |_| "/responses".to_owned(),
+    key: KeyRule::Bearer,
+    headers: &[],
+    has_refusals: true,
+    decoder: || Box::new(stream::openai_responses::OpenaiResponses::default()),
+    body,
+};
 
 /// The body of the request.
 pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<String, Value>, RequestError> {
@@ -106,13 +122,13 @@ fn content(message: &Message) -> Value {
     }
     let part = |part: &Part<'_>| match part {
         Part::Text(text) => json!({"type": "input_text", "text": text}),
-        Part::Media { kind: Kind::Image, source, .. } => {
+        Part::Media { kind: MediaKind::Image, source, .. } => {
             json!({"type": "input_image", "image_url": source.url(), "detail": "auto"})
         }
-        Part::Media { kind: Kind::File, source: Source::Url(url), .. } => {
+        Part::Media { kind: MediaKind::File, source: Source::Url(url), .. } => {
             json!({"type": "input_file", "file_url": url})
         }
-        Part::Media { kind: Kind::File, source, name } => {
+        Part::Media { kind: MediaKind::File, source, name } => {
             json!({"type": "input_file", "filename": name.unwrap_or("file"), "file_data": source.url()})
         }
         Part::Other(part) => (*part).clone(),

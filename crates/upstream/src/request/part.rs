@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) enum Part<'a> {
     Text(&'a str),
     Media {
-        kind: Kind,
+        kind: MediaKind,
         source: Source<'a>,
         name: Option<&'a str>,
     },
@@ -17,7 +17,7 @@ pub(crate) enum Part<'a> {
 
 /// What a part that is no text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MediaKind {
     Image,
     File,
 }
@@ -67,14 +67,14 @@ fn part(value: &Value) -> Part<'_> {
     match text("/type") {
         Some("text" | "input_text" | "output_text") => text("/text").map_or(Part::Other(value), Part::Text),
         Some("image_url" | "input_image") => match text("/image_url/url").or_else(|| text("/image_url")) {
-            Some(url) => Part::Media { kind: Kind::Image, source: Source::of(url), name: None },
+            Some(url) => Part::Media { kind: MediaKind::Image, source: Source::of(url), name: None },
             None => Part::Other(value),
         },
         Some("file" | "input_file") => {
             let file = value.get("file").unwrap_or(value);
             let text = |key: &str| file.get(key).and_then(Value::as_str);
             match text("file_data").or_else(|| text("file_url")) {
-                Some(url) => Part::Media { kind: Kind::File, source: Source::of(url), name: text("filename") },
+                Some(url) => Part::Media { kind: MediaKind::File, source: Source::of(url), name: text("filename") },
                 None => Part::Other(value),
             }
         }

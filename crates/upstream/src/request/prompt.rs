@@ -1,7 +1,7 @@
 //! The system prompt, for APIs that take it apart from the messages.
 
-use super::RequestOptions;
-use crate::Conversation;
+use super::options::RequestOptions;
+use crate::conversation::Conversation;
 
 /// The user's own system prompt and those of the conversation, with a blank line between them. `None` when there is none.
 pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {

@@ -1,6 +1,6 @@
 //! What a request says of tools.
 
-use super::RequestOptions;
+use super::options::RequestOptions;
 use json::{ProviderTool, ToolEntry};
 use serde_json::Value;
 

@@ -3,8 +3,9 @@
 
 use crate::decoder::Decoder;
 use crate::failure::Failure;
-use crate::stream::field::Field;
-use crate::turn::{Turn, Usage};
+use crate::stream::reasoning_field::ReasoningField;
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Text};
 
@@ -13,7 +14,7 @@ const API: &str = "cohere";
 /// The rules of this stream.
 #[derive(Debug, Default)]
 pub(crate) struct Cohere {
-    reasoning: Field,
+    reasoning: ReasoningField,
 }
 
 impl Decoder for Cohere {

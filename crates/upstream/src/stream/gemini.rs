@@ -3,12 +3,15 @@
 //! Source of the format: `GenerateContentResponse` in the Gemini API reference and, for `partialArgs`, in Vertex AI's. A whole response, an
 //! element of the JSON array and an event of the stream have the same shape. Clients of Cloud Code get each inside `{"response":…}`.
 
+mod partial;
+
 use crate::decoder::Decoder;
 use crate::failure::Failure;
-use crate::stream::gemini_partial::{PartialArguments, Placed};
-use crate::turn::{Turn, Usage};
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Json, Object, Raw, Sink};
+use partial::{PartialArguments, Placement};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -23,11 +26,11 @@ struct Candidate {
     /// How many calls have begun; a call has no index of its own.
     labels: i64,
     /// The call whose arguments come in pieces.
-    open: Option<Open>,
+    open: Option<PartialCall>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct PartialCall {
     label: i64,
     id: Option<String>,
     name: String,
@@ -144,7 +147,7 @@ impl Gemini {
                 return turn.call(choice, &ToolCallDelta { done: true, ..delta }, args, out);
             }
             turn.call(choice, &delta, None, out);
-            candidate.open = Some(Open {
+            candidate.open = Some(PartialCall {
                 label,
                 id: id.map(Cow::into_owned),
                 name: name.to_owned(),
@@ -218,14 +221,14 @@ impl Candidate {
     fn placed(
         &mut self,
         choice: u32,
-        place: impl FnOnce(&mut PartialArguments) -> Placed,
+        place: impl FnOnce(&mut PartialArguments) -> Placement,
         piece: Raw<'_>,
         turn: &mut Turn,
         out: &mut dyn Sink,
     ) {
         let Some(open) = &mut self.open else { return };
         match place(&mut open.arguments) {
-            Placed::Fragment(text) => {
+            Placement::Fragment(text) => {
                 let arguments = Some((&text).into());
                 turn.call(
                     choice,
@@ -234,8 +237,8 @@ impl Candidate {
                     out,
                 );
             }
-            Placed::Held => {}
-            Placed::Restart => {
+            Placement::Held => {}
+            Placement::Restart => {
                 // The pieces came out of order: the call begins again under its label, and its arguments follow at its end.
                 turn.retract(choice, Some(open.label), None, "arguments_reordered", out);
                 let provider = of_call(open.id.as_deref(), open.signature.as_deref());
@@ -248,7 +251,7 @@ impl Candidate {
                 };
                 turn.call(choice, &delta, None, out);
             }
-            Placed::Unreadable => {
+            Placement::Unreadable => {
                 let message = "a piece of a call's arguments has a path that cannot be read: it is left out";
                 turn.warning(choice, "bad_json_path", message, Some(piece.text()), out);
             }

@@ -4,9 +4,10 @@
 //! a response without streaming is that line alone.
 
 use crate::decoder::Decoder;
-use crate::stream::field::Field;
 use crate::stream::openai_chat;
-use crate::turn::{Turn, Usage};
+use crate::stream::reasoning_field::ReasoningField;
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::payload::ToolCallDelta;
 use event::{Raw, Sink, Text};
 use std::borrow::Cow;
@@ -16,7 +17,7 @@ const API: &str = "ollama";
 /// The rules of this stream.
 #[derive(Debug, Default)]
 pub(crate) struct Ollama {
-    thinking: Field,
+    thinking: ReasoningField,
 }
 
 impl Decoder for Ollama {

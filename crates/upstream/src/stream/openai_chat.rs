@@ -7,7 +7,8 @@ mod reasoning;
 
 use crate::decoder::Decoder;
 use crate::failure::Failure;
-use crate::turn::{Turn, Usage};
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Choices, Json, Raw, Sink, Text};
 use reasoning::Reasoning;
@@ -19,12 +20,12 @@ use std::collections::BTreeSet;
 pub(crate) struct OpenaiChat {
     /// The key of this API's provider data.
     api: &'static str,
-    choices: Choices<Choice>,
+    choices: Choices<ChatChoice>,
 }
 
 /// What is open in one choice.
 #[derive(Debug, Default)]
-struct Choice {
+struct ChatChoice {
     index: u32,
     reasoning: Reasoning,
     /// Custom tools, whose input is text and not JSON: the provider's index of each call that is open.
@@ -43,8 +44,8 @@ impl OpenaiChat {
         OpenaiChat { api: "mistral", choices: Choices::default() }
     }
 
-    fn choice(&mut self, index: u32) -> &mut Choice {
-        let at = self.choices.place(index, || Choice { index, ..Choice::default() });
+    fn choice(&mut self, index: u32) -> &mut ChatChoice {
+        let at = self.choices.place(index, || ChatChoice { index, ..ChatChoice::default() });
         &mut self.choices[at]
     }
 }

@@ -4,29 +4,22 @@
 //! `output_index` and `arguments.done`, gateways change item ids from event to event or send an empty `output` at the end, xAI runs
 //! searches itself as `custom_tool_call`.
 
+mod item;
+mod items;
+
 use crate::decoder::Decoder;
 use crate::failure::Failure;
-use crate::stream::openai_responses_item::{Item, Kind};
-use crate::turn::{Turn, Usage};
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::payload::FinishReason;
 use event::{Raw, Sink};
-use std::collections::{HashMap, HashSet};
+use item::ItemKind;
+use items::OutputItems;
 
 /// The rules of the Responses stream.
 #[derive(Debug, Default)]
 pub(crate) struct OpenaiResponses {
-    items: Vec<Item>,
-    by_id: HashMap<String, usize>,
-    by_output: HashMap<i64, usize>,
-    by_call: HashMap<String, usize>,
-    /// The calls before this place were finished by the end of a response.
-    finished: usize,
-    /// The items of each kind that may be open; one that is done is taken out when it is met.
-    open: HashMap<Kind, Vec<usize>>,
-    /// The custom tools of the request, where the response repeats them.
-    custom: Option<HashSet<String>>,
-    /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
-    labels: i64,
+    items: OutputItems,
 }
 
 impl Decoder for OpenaiResponses {
@@ -39,34 +32,34 @@ impl Decoder for OpenaiResponses {
         };
         match event {
             "output_text.delta" => {
-                let at = self.locate(data, Kind::Message);
+                let at = self.items.locate(data, ItemKind::Message);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     turn.text(0, text, out);
                 }
             }
             "function_call_arguments.delta" => {
-                let at = self.locate(data, Kind::Function);
+                let at = self.items.locate(data, ItemKind::Function);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
                     self.items[at].piece(piece, turn, out);
                 }
             }
             "custom_tool_call_input.delta" => {
-                let at = self.locate(data, Kind::Custom);
+                let at = self.items.locate(data, ItemKind::Custom);
                 if let (true, Some(piece)) = (self.items[at].is_call(), data.get("delta")) {
                     self.items[at].piece(piece, turn, out);
                 }
             }
             "function_call_arguments.done" | "custom_tool_call_input.done" => {
                 let custom = event.starts_with("custom");
-                let at = self.locate(data, if custom { Kind::Custom } else { Kind::Function });
+                let at = self.items.locate(data, if custom { ItemKind::Custom } else { ItemKind::Function });
                 let all = data.get(if custom { "input" } else { "arguments" });
                 // xAI and others repeat the name here; a call that was never added has no other.
                 self.items[at].identify(None, data.get("name"), turn, out);
-                self.finish_call(at, all, turn, out);
+                self.items.finish_call(at, all, turn, out);
             }
             "reasoning_summary_text.delta" | "reasoning_text.delta" => {
-                let at = self.locate(data, Kind::Reasoning);
+                let at = self.items.locate(data, ItemKind::Reasoning);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     turn.thinking(0, text, out);
@@ -76,7 +69,7 @@ impl Decoder for OpenaiResponses {
                 turn.thinking_plain(0, "\n\n", None, out);
             }
             "refusal.delta" | "refusal.done" => {
-                let at = self.locate(data, Kind::Message);
+                let at = self.items.locate(data, ItemKind::Message);
                 let part = data.get("content_index").and_then(Raw::i64).unwrap_or(0);
                 match data.get("delta") {
                     Some(piece) => self.items[at].refusal_piece(part, piece, turn, out),
@@ -85,13 +78,13 @@ impl Decoder for OpenaiResponses {
             }
             "output_item.added" => {
                 if let Some(item) = data.get("item") {
-                    self.added(data, item, turn, out);
+                    self.items.added(data, item, turn, out);
                 }
             }
             "output_item.done" => {
                 if let Some(item) = data.get("item") {
                     let output = data.get("output_index").and_then(Raw::i64);
-                    self.item(output, item, turn, out);
+                    self.items.item(output, item, turn, out);
                 }
             }
             "created" | "in_progress" | "queued" => self.created(event, data.get("response").unwrap_or(data), turn),
@@ -112,9 +105,7 @@ impl Decoder for OpenaiResponses {
     }
 
     fn finish(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        for item in &mut self.items {
-            item.release(turn, out);
-        }
+        self.items.release(turn, out);
     }
 }
 
@@ -123,134 +114,7 @@ impl OpenaiResponses {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
-        if event == "created" {
-            // A second response of the same stream counts its items from 0 again.
-            self.by_output.clear();
-        }
-        if let Some(tools) = response.get("tools") {
-            let custom = tools.items().filter(|t| t.get_str("type").is_some_and(|t| t == "custom"));
-            let names = custom.filter_map(|t| Some(t.get_str("name")?.into_owned()));
-            self.custom = Some(names.collect());
-        }
-    }
-
-    /// The item that an event is about: by its id, else by its place, else the latest of this kind that is open, else a new one.
-    /// The id goes first because some leave out the place; the place goes second because some change the id.
-    fn locate(&mut self, event: Raw<'_>, kind: Kind) -> usize {
-        let output = event.get("output_index").and_then(Raw::i64);
-        let id = event.get_str("item_id");
-        if let Some(at) = id.as_deref().and_then(|id| self.by_id.get(id)).or_else(|| self.by_output.get(&output?)) {
-            return *at;
-        }
-        if id.is_none() && output.is_none() {
-            let open = self.open.entry(kind).or_default();
-            while open.pop_if(|at| self.items[*at].done).is_some() {}
-            if let Some(at) = open.last() {
-                return *at;
-            }
-        }
-        self.insert(kind, id.as_deref(), output)
-    }
-
-    fn insert(&mut self, kind: Kind, id: Option<&str>, output: Option<i64>) -> usize {
-        let at = self.items.len();
-        self.items.push(Item::new(kind, self.labels));
-        self.labels += i64::from(self.items[at].is_call());
-        self.open.entry(kind).or_default().push(at);
-        self.bind(at, id, output);
-        at
-    }
-
-    fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
-            self.by_id.insert(id.to_owned(), at);
-        }
-        if let Some(output) = output {
-            self.by_output.insert(output, at);
-        }
-    }
-
-    fn added(&mut self, event: Raw<'_>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let kind = self.kind(item);
-        let output = event.get("output_index").and_then(Raw::i64);
-        let id = item.get_str("id");
-        // Pieces may have come before it.
-        let known = id.as_deref().and_then(|id| self.by_id.get(id)).copied().filter(|at| self.items[*at].kind == kind);
-        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
-        self.bind(at, id.as_deref(), output);
-        if self.items[at].is_call() {
-            self.identify(at, item, turn, out);
-            self.items[at].start = item.get(kind.member()).map(argument_text).unwrap_or_default();
-        }
-    }
-
-    /// What an item is to us. A custom call that the request's tools do not know is the provider's own.
-    fn kind(&self, item: Raw<'_>) -> Kind {
-        match item.get_str("type").as_deref() {
-            Some("message") => Kind::Message,
-            Some("reasoning") => Kind::Reasoning,
-            Some("function_call") => Kind::Function,
-            Some("custom_tool_call") => {
-                let name = item.get_str("name").unwrap_or_default();
-                let ours = match &self.custom {
-                    Some(names) => names.contains(name.as_ref()),
-                    None => !item.get_str("call_id").is_some_and(|id| id.starts_with("xs_call")),
-                };
-                if ours { Kind::Custom } else { Kind::Server }
-            }
-            _ => Kind::Server,
-        }
-    }
-
-    /// A whole item, at its end or in the list at the end of the response. What is known of it already is not said again.
-    fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let kind = self.kind(item);
-        let id = item.get_str("id");
-        let call_id = item.get_str("call_id").filter(|_| kind.is_call());
-        let same = |at: &usize| self.items[*at].kind == kind;
-        let known = id
-            .as_deref()
-            .and_then(|id| self.by_id.get(id).copied())
-            .filter(same)
-            .or_else(|| output.and_then(|o| self.by_output.get(&o).copied()).filter(same))
-            .or_else(|| {
-                let call_id = call_id.as_deref()?;
-                self.by_call.get(call_id).copied()
-            });
-        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
-        self.bind(at, id.as_deref(), output);
-        if kind.is_call() {
-            self.identify(at, item, turn, out);
-            if item.get_str("status").is_none_or(|s| s != "incomplete") {
-                self.finish_call(at, item.get(kind.member()), turn, out);
-            } else {
-                self.items[at].catch_up(item.get(kind.member()), turn, out);
-            }
-            return;
-        }
-        if std::mem::replace(&mut self.items[at].done, true) {
-            return;
-        }
-        match kind {
-            Kind::Message => self.items[at].said(item, turn, out),
-            Kind::Reasoning => self.items[at].thought(item, turn, out),
-            _ => turn.server_item(0, &item.get_str("type").unwrap_or_default(), item, out),
-        }
-    }
-
-    /// Says the id and the name of the call that `item` is.
-    fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        let call = &mut self.items[at];
-        call.identify(item.get_str("call_id"), item.get("name"), turn, out);
-        if !call.call_id.is_empty() {
-            self.by_call.entry(call.call_id.clone()).or_insert(at);
-        }
-    }
-
-    fn finish_call(&mut self, at: usize, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
-        if self.items[at].is_call() {
-            self.items[at].finish(all, turn, out);
-        }
+        self.items.begin(event == "created", response.get("tools"));
     }
 
     /// The response ended. Its `output` is often empty; where it is not, it says what no event said.
@@ -259,7 +123,7 @@ impl OpenaiResponses {
         turn.id(response.get("id"));
         turn.model(response.get("model"));
         for (output, item) in (0..).zip(response.get("output").into_iter().flat_map(Raw::items)) {
-            self.item(Some(output), item, turn, out);
+            self.items.item(Some(output), item, turn, out);
         }
         let count = |path: &[&str]| Usage::count(response, path);
         turn.usage(&Usage {
@@ -292,23 +156,9 @@ impl OpenaiResponses {
             // A response in the background has not ended.
             "queued" | "in_progress" if event.is_empty() => {}
             word => {
-                for at in std::mem::replace(&mut self.finished, self.items.len())..self.items.len() {
-                    self.finish_call(at, None, turn, out);
-                }
+                self.items.finish_calls(turn, out);
                 turn.finish_reason(0, FinishReason::Stop, word);
             }
-        }
-    }
-}
-
-/// Arguments as text: a string's, or an object's own JSON.
-pub(super) fn argument_text(value: Raw<'_>) -> String {
-    match value.str() {
-        Some(text) => text.into_owned(),
-        None => {
-            let mut text = Vec::new();
-            event::minify(&mut text, value.text());
-            String::from_utf8_lossy(&text).into_owned()
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Finding the recorded answer to a request.
 
-use super::{Exchange, Tape};
+use super::exchange::{Exchange, Tape};
 use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};

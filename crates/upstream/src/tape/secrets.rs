@@ -1,6 +1,6 @@
 //! Secrets taken out of an exchange before it goes onto a tape.
 
-use super::Exchange;
+use super::exchange::Exchange;
 use redact::{Redactor, is_secret_answer};
 
 /// Response headers that are recorded. All others are left out: nobody can list every name under which a cookie, an account or

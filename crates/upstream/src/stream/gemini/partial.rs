@@ -14,7 +14,7 @@ const MAX_STEPS: usize = event::MAX_DEPTH as usize - 1;
 
 /// What a piece did to the text.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Placed {
+pub(crate) enum Placement {
     /// The next fragment of the text (empty when the piece adds nothing yet).
     Fragment(String),
     /// What was given so far does not hold: [`PartialArguments::close`] will give the whole text.
@@ -30,32 +30,32 @@ pub(crate) enum Placed {
 pub(crate) struct PartialArguments {
     text: String,
     /// The containers that are open, the outermost first; their current members are the path of the last piece.
-    open: Vec<Frame>,
+    open: Vec<OpenContainer>,
     /// The string at that path is open, and this is the half of a character that may stand at its end.
     string: Option<Surrogates>,
     /// Strings that said `willContinue`.
-    unfinished: HashSet<Vec<Step>>,
-    tree: Option<(Value, Vec<Step>)>,
+    unfinished: HashSet<Vec<PathStep>>,
+    tree: Option<(Value, Vec<PathStep>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
 #[derive(Debug)]
-struct Frame {
-    current: Step,
+struct OpenContainer {
+    current: PathStep,
     /// Keys that this object has already; empty for an array, where the index tells.
     keys: HashSet<String>,
 }
 
 impl PartialArguments {
     /// Takes one `PartialArg`.
-    pub(crate) fn push(&mut self, arg: Raw<'_>) -> Placed {
+    pub(crate) fn push(&mut self, arg: Raw<'_>) -> Placement {
         let steps = arg.get_str("jsonPath").and_then(|path| steps(&path));
-        let (Some(steps), Some(value)) = (steps, leaf(arg)) else { return Placed::Unreadable };
+        let (Some(steps), Some(value)) = (steps, leaf(arg)) else { return Placement::Unreadable };
         let placed = self.place(&steps, value);
         self.unfinished.remove(&steps);
         if arg.get("willContinue").and_then(Raw::bool) == Some(true) {
@@ -65,11 +65,11 @@ impl PartialArguments {
     }
 
     /// Takes a whole member of the arguments, for parts that hold `args` beside the pieces.
-    pub(crate) fn member(&mut self, key: &str, value: Raw<'_>) -> Placed {
-        self.place(&[Step::Key(key.to_owned())], value)
+    pub(crate) fn member(&mut self, key: &str, value: Raw<'_>) -> Placement {
+        self.place(&[PathStep::Key(key.to_owned())], value)
     }
 
-    /// Ends the arguments: the last fragment, or after [`Placed::Restart`] the whole text. Empty when no piece came.
+    /// Ends the arguments: the last fragment, or after [`Placement::Restart`] the whole text. Empty when no piece came.
     pub(crate) fn close(&mut self) -> String {
         if let Some((tree, _)) = &self.tree {
             return tree.to_string();
@@ -79,25 +79,25 @@ impl PartialArguments {
         self.text.split_off(from)
     }
 
-    fn place(&mut self, steps: &[Step], value: Raw<'_>) -> Placed {
+    fn place(&mut self, steps: &[PathStep], value: Raw<'_>) -> Placement {
         if self.tree.is_some() {
             self.plant(steps, value);
-            return Placed::Held;
+            return Placement::Held;
         }
         let from = self.text.len();
         if self.write(steps, value) {
-            return Placed::Fragment(self.text[from..].to_owned());
+            return Placement::Fragment(self.text[from..].to_owned());
         }
-        let path: Vec<Step> = self.open.iter().map(|f| f.current.clone()).collect();
+        let path: Vec<PathStep> = self.open.iter().map(|f| f.current.clone()).collect();
         self.close_to(0);
         let tree = serde_json::from_str(&self.text).unwrap_or_else(|_| Value::Object(serde_json::Map::new()));
         self.tree = Some((tree, path));
         self.plant(steps, value);
-        Placed::Restart
+        Placement::Restart
     }
 
     /// Writes the piece after what is there. Gives `false`, with the text still a prefix of the same value, when it has no place at the end.
-    fn write(&mut self, steps: &[Step], value: Raw<'_>) -> bool {
+    fn write(&mut self, steps: &[PathStep], value: Raw<'_>) -> bool {
         let shared = self.open.iter().zip(steps).take_while(|(f, s)| f.current == **s).count();
         if shared == steps.len() || (shared == self.open.len() && shared > 0) {
             // The same place again: only the rest of an open string can follow there.
@@ -109,12 +109,12 @@ impl PartialArguments {
         let first = match self.open.get(shared) {
             None => true,
             Some(frame) => match (&frame.current, &steps[shared]) {
-                (Step::Key(_), Step::Key(key)) if !frame.keys.contains(key) => false,
-                (Step::Index(last), Step::Index(next)) if *next == last + 1 => false,
+                (PathStep::Key(_), PathStep::Key(key)) if !frame.keys.contains(key) => false,
+                (PathStep::Index(last), PathStep::Index(next)) if *next == last + 1 => false,
                 _ => return false,
             },
         };
-        if steps[shared + usize::from(!first)..].iter().any(|s| matches!(s, Step::Index(n) if *n > 0)) {
+        if steps[shared + usize::from(!first)..].iter().any(|s| matches!(s, PathStep::Index(n) if *n > 0)) {
             return false;
         }
         if !first {
@@ -126,8 +126,8 @@ impl PartialArguments {
             self.begin_member(&steps[shared]);
         }
         for step in &steps[shared + usize::from(!first)..] {
-            self.text.push(if matches!(step, Step::Key(_)) { '{' } else { '[' });
-            self.open.push(Frame { current: step.clone(), keys: HashSet::new() });
+            self.text.push(if matches!(step, PathStep::Key(_)) { '{' } else { '[' });
+            self.open.push(OpenContainer { current: step.clone(), keys: HashSet::new() });
             self.begin_member(step);
         }
         if value.is_str() {
@@ -139,8 +139,8 @@ impl PartialArguments {
         true
     }
 
-    fn begin_member(&mut self, step: &Step) {
-        if let Step::Key(key) = step {
+    fn begin_member(&mut self, step: &PathStep) {
+        if let PathStep::Key(key) = step {
             self.text.push_str(&quoted(key));
             self.text.push(':');
             if let Some(frame) = self.open.last_mut() {
@@ -156,27 +156,28 @@ impl PartialArguments {
             self.text.push('"');
         }
         for frame in self.open.drain(depth..).rev() {
-            self.text.push(if matches!(frame.current, Step::Key(_)) { '}' } else { ']' });
+            self.text.push(if matches!(frame.current, PathStep::Key(_)) { '}' } else { ']' });
         }
     }
 
     /// Sets the piece in the tree. What stands in its way, because it is of another kind, is replaced.
-    fn plant(&mut self, steps: &[Step], value: Raw<'_>) {
+    fn plant(&mut self, steps: &[PathStep], value: Raw<'_>) {
         let Some((tree, last)) = &mut self.tree else { return };
         let mut at = tree;
         for step in steps {
             at = match step {
-                Step::Key(key) => {
+                PathStep::Key(key) => {
                     if !at.is_object() {
                         *at = Value::Object(serde_json::Map::new());
                     }
-                    at.as_object_mut().expect("set above").entry(key.clone()).or_insert(Value::Null)
+                    let Value::Object(members) = at else { return };
+                    members.entry(key.clone()).or_insert(Value::Null)
                 }
-                Step::Index(n) => {
+                PathStep::Index(n) => {
                     if !at.is_array() {
                         *at = Value::Array(Vec::new());
                     }
-                    let items = at.as_array_mut().expect("set above");
+                    let Value::Array(items) = at else { return };
                     while items.len() <= *n {
                         items.push(Value::Null);
                     }
@@ -216,12 +217,12 @@ fn append(text: &mut String, half: &mut Surrogates, value: Raw<'_>) {
 }
 
 /// The steps of a singular path: `$.a.b[0]['c d']`. `None` when it is none, or is the root itself.
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
     if !rest.is_empty() && !rest.starts_with(['.', '[']) {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
-        steps.push(Step::Key(rest[..end].to_owned()));
+        steps.push(PathStep::Key(rest[..end].to_owned()));
         rest = &rest[end..];
     }
     while !rest.is_empty() {
@@ -230,7 +231,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             if end == 0 {
                 return None;
             }
-            steps.push(Step::Key(after[..end].to_owned()));
+            steps.push(PathStep::Key(after[..end].to_owned()));
             rest = &after[end..];
         } else {
             let inside = rest.strip_prefix('[')?;
@@ -240,17 +241,17 @@ fn steps(path: &str) -> Option<Vec<Step>> {
                 _ => {
                     let (digits, after) = inside.split_once(']')?;
                     // A hole of a million items is a fault, not an argument.
-                    (Step::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?), after)
+                    (PathStep::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?), after)
                 }
             };
             steps.push(step);
         }
     }
-    (!steps.is_empty() && steps.len() <= MAX_STEPS && matches!(steps[0], Step::Key(_))).then_some(steps)
+    (!steps.is_empty() && steps.len() <= MAX_STEPS && matches!(steps[0], PathStep::Key(_))).then_some(steps)
 }
 
 /// A name in quotes, `text` beginning after the opening one; gives what follows its closing bracket.
-fn quoted_step(text: &str, quote: char) -> Option<(Step, &str)> {
+fn quoted_step(text: &str, quote: char) -> Option<(PathStep, &str)> {
     let mut end = None;
     let mut escaped = false;
     for (i, c) in text.char_indices() {
@@ -275,7 +276,7 @@ fn quoted_step(text: &str, quote: char) -> Option<(Step, &str)> {
     } else {
         text[..end].to_owned()
     };
-    Some((Step::Key(name), text[end + 1..].strip_prefix(']')?))
+    Some((PathStep::Key(name), text[end + 1..].strip_prefix(']')?))
 }
 
 #[cfg(test)]
@@ -288,10 +289,10 @@ mod tests {
         let mut out: Vec<String> = pieces
             .iter()
             .map(|p| match partial.push(Raw::parse(p).unwrap()) {
-                Placed::Fragment(f) => f,
-                Placed::Restart => "!".to_owned(),
-                Placed::Held => String::new(),
-                Placed::Unreadable => "?".to_owned(),
+                Placement::Fragment(f) => f,
+                Placement::Restart => "!".to_owned(),
+                Placement::Held => String::new(),
+                Placement::Unreadable => "?".to_owned(),
             })
             .collect();
         out.push(partial.close());

@@ -3,13 +3,14 @@
 //! Source of the format: `ConverseStreamOutput` and `Converse` in Amazon Bedrock's API reference. Text blocks have no start, `metadata` may
 //! come before `messageStop`, and some gateways leave out `contentBlockStop`.
 
-use super::anthropic::Anthropic;
+use super::message::AnthropicMessage;
 use crate::failure::Failure;
-use crate::turn::{Turn, Usage};
+use crate::turn::Turn;
+use crate::usage::Usage;
 use event::{Raw, Sink};
 
 /// One event. Unknown ones are left out.
-pub(super) fn frame(to: &mut Anthropic, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+pub(super) fn frame(to: &mut AnthropicMessage, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     const NAMES: [&str; 6] =
         ["messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"];
     // `{"contentBlockDelta":{…}}`, or the inner object alone under the name that the transport gives.
@@ -21,7 +22,7 @@ pub(super) fn frame(to: &mut Anthropic, name: Option<&str>, data: Raw<'_>, turn:
     };
     let index = body.get("contentBlockIndex").and_then(Raw::i64).unwrap_or(0);
     match kind {
-        "messageStart" => to.message(body, turn, out),
+        "messageStart" => to.begin(body, turn, out),
         "contentBlockStart" => {
             if let Some(tool) = body.at(&["start", "toolUse"]) {
                 tool_use(to, index, tool, turn, out);
@@ -53,7 +54,7 @@ pub(super) fn is_whole(body: Raw<'_>) -> bool {
 }
 
 /// A whole response.
-pub(super) fn whole(to: &mut Anthropic, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+pub(super) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     turn.choice(0);
     for (index, block) in (0..).zip(body.at(&["output", "message", "content"]).into_iter().flat_map(Raw::items)) {
         if let Some(tool) = block.get("toolUse") {
@@ -69,7 +70,7 @@ pub(super) fn whole(to: &mut Anthropic, body: Raw<'_>, turn: &mut Turn, out: &mu
     turn.end_mark();
 }
 
-fn tool_use(to: &mut Anthropic, index: i64, tool: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+fn tool_use(to: &mut AnthropicMessage, index: i64, tool: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     let mut start = Vec::new();
     let mut o = event::Object::open(&mut start);
     o.str("type", "tool_use").maybe_str("id", tool.get_str("toolUseId").as_deref());
@@ -84,7 +85,7 @@ fn tool_use(to: &mut Anthropic, index: i64, tool: Raw<'_>, turn: &mut Turn, out:
 }
 
 /// A piece of a block: the deltas of a stream and the blocks of a whole response have the same members.
-fn piece(to: &mut Anthropic, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     if let Some(text) = delta.get("text") {
         turn.text(0, text, out);
     } else if let Some(input) = delta.at(&["toolUse", "input"]) {
@@ -109,7 +110,7 @@ fn piece(to: &mut Anthropic, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &
 
 /// Hands a piece on in the words of the Messages API.
 fn rename(
-    to: &mut Anthropic,
+    to: &mut AnthropicMessage,
     index: i64,
     kind: &str,
     member: &str,

@@ -5,27 +5,30 @@ use serde_json::Value;
 
 /// A block by its kind.
 #[derive(Debug)]
-pub(super) enum Block {
+pub(super) enum ContentBlock {
     Text,
     Thinking {
         signature: String,
     },
-    Tool(Tool),
+    Tool(ToolBlock),
     /// Run by the provider, or of a kind that is not known.
-    Server(Item),
+    Server(ServerBlock),
     /// Closed, with nothing that could follow.
     Ended,
 }
 
-impl Block {
-    pub(super) fn server(start: Raw<'_>) -> Block {
-        Block::Server(Item { block: serde_json::from_str(start.text()).unwrap_or_default(), input: String::new() })
+impl ContentBlock {
+    pub(super) fn server(start: Raw<'_>) -> ContentBlock {
+        ContentBlock::Server(ServerBlock {
+            block: serde_json::from_str(start.text()).unwrap_or_default(),
+            input: String::new(),
+        })
     }
 }
 
 /// A call of the client's.
 #[derive(Debug)]
-pub(super) struct Tool {
+pub(super) struct ToolBlock {
     /// The input that came whole with the start; it counts only when no piece follows.
     start: Option<String>,
     scanner: json::Scanner,
@@ -33,14 +36,14 @@ pub(super) struct Tool {
     pub(super) done: bool,
 }
 
-impl Tool {
-    pub(super) fn new(input: Option<Raw<'_>>) -> Tool {
+impl ToolBlock {
+    pub(super) fn new(input: Option<Raw<'_>>) -> ToolBlock {
         let start = input.filter(|i| i.is_object() && i.entries().next().is_some()).map(|i| {
             let mut text = Vec::new();
             event::minify(&mut text, i.text());
             String::from_utf8_lossy(&text).into_owned()
         });
-        Tool { start, scanner: json::Scanner::default(), pieces: false, done: false }
+        ToolBlock { start, scanner: json::Scanner::default(), pieces: false, done: false }
     }
 
     /// Notes a piece of the input.
@@ -64,12 +67,12 @@ impl Tool {
 
 /// A block that passes as a `server_item`: its start, and what its pieces add to it.
 #[derive(Debug, Default)]
-pub(super) struct Item {
+pub(super) struct ServerBlock {
     block: Value,
     input: String,
 }
 
-impl Item {
+impl ServerBlock {
     /// Adds a piece: input is collected, text is appended to the member of its name, anything else is set.
     pub(super) fn push(&mut self, kind: &str, delta: Raw<'_>) {
         if kind == "input_json_delta" {

@@ -6,14 +6,14 @@
 //! - A result that answers no call of the assistant's message before it is left out.
 //! - What stands between a call and its result moves behind the results.
 
-use super::{Conversation, Message};
+use crate::conversation::{Conversation, Message};
 use event::Raw;
 use serde_json::{Map, Value, json};
 
 /// What a call that was never run is answered with.
 const CANCELLED: &str = "cancelled: this call was not run";
 
-pub(super) fn gated(talk: &Conversation) -> Conversation {
+pub(crate) fn gated(talk: &Conversation) -> Conversation {
     let mut out = Vec::with_capacity(talk.messages.len());
     let mut rest = talk.messages.as_slice();
     while let [message, after @ ..] = rest {

@@ -1,6 +1,5 @@
 //! One output item of a Responses stream, and how a call's text is written once although it is said up to four times.
 
-use super::openai_responses::argument_text;
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
 use event::{Json, Raw, Sink, Surrogates, quoted};
@@ -9,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// What an item is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum ItemKind {
     Message,
     Reasoning,
     Function,
@@ -19,21 +18,21 @@ pub(super) enum Kind {
     Server,
 }
 
-impl Kind {
+impl ItemKind {
     pub(super) fn is_call(self) -> bool {
-        matches!(self, Kind::Function | Kind::Custom)
+        matches!(self, ItemKind::Function | ItemKind::Custom)
     }
 
     /// The member of a call's item that holds what it is called with.
     pub(super) fn member(self) -> &'static str {
-        if self == Kind::Custom { "input" } else { "arguments" }
+        if self == ItemKind::Custom { "input" } else { "arguments" }
     }
 }
 
 /// One item, from its first event on.
 #[derive(Debug)]
-pub(super) struct Item {
-    pub(super) kind: Kind,
+pub(super) struct OutputItem {
+    pub(super) kind: ItemKind,
     /// The index that its deltas carry.
     label: i64,
     pub(super) call_id: String,
@@ -58,9 +57,9 @@ pub(super) struct Item {
 const OPEN: &str = "{\"input\":\"";
 const CLOSE: &str = "\"}";
 
-impl Item {
-    pub(super) fn new(kind: Kind, label: i64) -> Item {
-        Item {
+impl OutputItem {
+    pub(super) fn new(kind: ItemKind, label: i64) -> OutputItem {
+        OutputItem {
             kind,
             label,
             call_id: String::new(),
@@ -103,7 +102,7 @@ impl Item {
     }
 
     fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
-        let custom = name.is_some() && self.kind == Kind::Custom;
+        let custom = name.is_some() && self.kind == ItemKind::Custom;
         let delta = ToolCallDelta {
             index: Some(self.label),
             tool_id: id.map(Into::into),
@@ -121,7 +120,7 @@ impl Item {
         }
         let mut text = String::new();
         self.half.push(piece, &mut text);
-        if self.kind == Kind::Function {
+        if self.kind == ItemKind::Function {
             self.scanner.push(&text);
             if !self.held.is_empty() || self.scanner.is_balanced() {
                 self.held.push_str(&text);
@@ -173,8 +172,8 @@ impl Item {
             self.write(&rest, turn, out);
         }
         let closing = match (self.kind, self.sent.is_empty()) {
-            (Kind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
-            (Kind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
+            (ItemKind::Custom, true) => Some(Cow::Owned(format!("{OPEN}{CLOSE}"))),
+            (ItemKind::Custom, false) => Some(Cow::Borrowed(CLOSE)),
             _ => None,
         };
         let arguments = closing.as_ref().map(Into::into);
@@ -187,7 +186,7 @@ impl Item {
     /// Whether the pieces say what the end says, though perhaps with other white space.
     fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-        self.kind == Kind::Function && value(said).is_some_and(|v| value(all) == Some(v))
+        self.kind == ItemKind::Function && value(said).is_some_and(|v| value(all) == Some(v))
     }
 
     /// The text of a message, if no piece of it came, and its refusal.
@@ -240,7 +239,7 @@ impl Item {
         if text.is_empty() {
             return;
         }
-        let arguments = if self.kind == Kind::Custom {
+        let arguments = if self.kind == ItemKind::Custom {
             let escaped = quoted(text);
             let escaped = &escaped[1..escaped.len() - 1];
             Cow::Owned(if self.sent.is_empty() { format!("{OPEN}{escaped}") } else { escaped.to_owned() })
@@ -251,5 +250,17 @@ impl Item {
         let delta =
             ToolCallDelta { index: Some(self.label), arguments: Some((&arguments).into()), ..ToolCallDelta::default() };
         turn.call(0, &delta, None, out);
+    }
+}
+
+/// Arguments as text: a string's, or an object's own JSON.
+pub(super) fn argument_text(value: Raw<'_>) -> String {
+    match value.str() {
+        Some(text) => text.into_owned(),
+        None => {
+            let mut text = Vec::new();
+            event::minify(&mut text, value.text());
+            String::from_utf8_lossy(&text).into_owned()
+        }
     }
 }

@@ -6,8 +6,10 @@
 //!   message stays out: neither is it text, nor does anything of the provider's belong to calls that are text.
 //! - The results of one turn are one user's message, in call order. What in them is no text (an image) stands behind it.
 
-use super::{Conversation, Message};
-use crate::request::{RequestError, RequestOptions, Tool, ToolChoice, is_system};
+use super::options::{RequestError, RequestOptions};
+use super::prompt::is_system;
+use super::tools::{Tool, ToolChoice};
+use crate::conversation::{Conversation, Message};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
 

@@ -5,9 +5,9 @@ use event::{Raw, Sink};
 
 /// The member of the message that the open block of reasoning came in; empty while none is open.
 #[derive(Debug, Default)]
-pub(super) struct Field(&'static str);
+pub(super) struct ReasoningField(&'static str);
 
-impl Field {
+impl ReasoningField {
     /// Writes a piece of reasoning that came in the member `name`. A block in another member is closed first.
     pub(super) fn piece(&mut self, name: &'static str, text: Raw<'_>, api: &str, turn: &mut Turn, out: &mut dyn Sink) {
         if !text.is_str() || text.text() == "\"\"" {

@@ -1,0 +1,29 @@
+//! What a body is cut into.
+
+/// One piece of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Frame<'a> {
+    /// A server-sent event.
+    Event { name: Option<&'a str>, data: &'a str },
+    /// A JSON value of a body that is a value, an array or a sequence of values. Its brackets match; no more is known.
+    Value(&'a str),
+    /// Text between values, or a value that did not end.
+    Broken(&'a str),
+    /// The body is nothing that a provider's API sends: its beginning, and whether it looks like an HTML page.
+    Foreign { text: &'a str, html: bool },
+    /// A frame is longer than the limit; nothing more is read.
+    TooLong,
+}
+
+impl Frame<'_> {
+    /// Whether this is surely not the beginning of something else.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),
+            Frame::Value(text) => event::Raw::parse(text).is_ok(),
+            Frame::Broken(_) => false,
+            Frame::Foreign { html, .. } => *html,
+            Frame::TooLong => true,
+        }
+    }
+}
