@@ -4,7 +4,7 @@
 //! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is not: it opens nothing and
 //! reconnects nothing, so it drops the fields `id` and `retry`, and it does not know what the data means.
 
-use memchr::{memchr, memchr2};
+use memchr::memchr2;
 
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,9 @@ pub struct Decoder {
     line: Vec<u8>,
     /// The last line ended with a carriage return: a line feed that follows belongs to it.
     after_return: bool,
+    /// The last `event` field, which counts while `has_name`: most events have the name of the one before.
     name: String,
+    has_name: bool,
     data: String,
     has_data: bool,
     /// How many bytes the lines of the event so far had, comments and line ends among them.
@@ -126,18 +128,24 @@ impl Decoder {
         }
         if let Some(value) = line.strip_prefix(b"data:") {
             self.data(value, only);
-        } else if line.is_empty() {
-            self.dispatch(only.take(), on);
+        } else if let Some(value) = line.strip_prefix(b"event:") {
+            self.name(unpadded(value));
         } else {
-            match memchr(b':', line).map(|colon| line.split_at(colon)) {
-                Some((b"event", value)) => {
-                    self.name.clear();
-                    push_lossy(&mut self.name, unpadded(&value[1..]));
-                }
-                None if line == b"data" => self.data(&[], only),
-                None if line == b"event" => self.name.clear(),
+            match line {
+                b"" => self.dispatch(only.take(), on),
+                b"data" => self.data(&[], only),
+                b"event" => self.name(&[]),
                 _ => {}
             }
+        }
+    }
+
+    #[inline]
+    fn name(&mut self, value: &[u8]) {
+        self.has_name = !value.is_empty();
+        if self.name.as_bytes() != value {
+            self.name.clear();
+            push_lossy(&mut self.name, value);
         }
     }
 
@@ -162,7 +170,7 @@ impl Decoder {
     #[inline]
     fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
         if self.has_data {
-            let name = Some(self.name.as_str()).filter(|n| !n.is_empty());
+            let name = self.has_name.then_some(self.name.as_str());
             match only.map(std::str::from_utf8) {
                 Some(Ok(data)) => on(Event { name, data }),
                 _ => {
@@ -172,9 +180,8 @@ impl Decoder {
             }
         }
         self.size = 0;
-        self.has_data = false;
+        (self.has_data, self.has_name) = (false, false);
         self.data.clear();
-        self.name.clear();
     }
 }
 
