@@ -2,13 +2,15 @@
 //!
 //! bash runs `cmd` with the built commands in its PATH, in the case's folder, with `in.ndjson` (if there is one) as standard
 //! input. Standard output, standard error and the exit status must be those of `out.ndjson`, `err.txt` and `status`; a missing
-//! file means empty, or 0. `$SCRATCH` is an empty folder. `cargo test --test cases NAME` runs the cases whose name contains NAME;
+//! file means empty, or 0. The events of standard output fit `docs/events.schema.json`. `$SCRATCH` is an empty folder. `cargo test --test cases NAME` runs the cases whose name contains NAME;
 //! `UPDATE=1 cargo test --test cases` rewrites the files.
 
 #[path = "pipeline/bins.rs"]
 mod bins;
 #[path = "pipeline/golden.rs"]
 mod golden;
+#[path = "pipeline/schema.rs"]
+mod schema;
 #[path = "pipeline/trials.rs"]
 mod trials;
 
@@ -47,5 +49,6 @@ fn run(case: &Path) -> Vec<String> {
     [("out.ndjson", &output.stdout[..]), ("err.txt", &output.stderr), ("status", status.as_bytes())]
         .into_iter()
         .filter_map(|(name, got)| golden::compare(&case.join(name), got))
+        .chain(schema::misfits(&output.stdout))
         .collect()
 }

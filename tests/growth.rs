@@ -12,37 +12,12 @@ mod units;
 use accumulate::{Accumulate, Options, Shape};
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use detect::{Answers, CallFilter, Detect};
-use event::{Event, Machine, Payload, Scanner, Sink, payload, quoted};
+use event::{Chain, Event, Machine, Scanner, quoted};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use tag::{Dialect, Streams};
 
 const STOP: &str = r#"{"type":"stream_end","finish_reason":"stop"}"#;
-
-/// Hands the events that are written to the next machine.
-struct Pipe<'p> {
-    event: &'p Event<'p>,
-    next: &'p mut dyn Machine,
-    out: &'p mut Count,
-}
-
-impl Sink for Pipe<'_> {
-    fn pass(&mut self) {
-        self.next.push(self.event, self.out);
-    }
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        let mut line = Vec::new();
-        payload::line(&mut line, payload, None, choice, None);
-        let mut scanner = Scanner::default();
-        let line = String::from_utf8(line).expect("JSON is UTF-8");
-        let passing = std::mem::replace(&mut self.out.passing, line.len());
-        self.next.push(&scanner.read(&line).expect("an event"), self.out);
-        self.out.passing = passing;
-    }
-
-    fn line(&mut self, _: &str) {}
-}
 
 /// A stream: events that come once, and one that is repeated.
 struct Events {
@@ -75,14 +50,8 @@ fn run(machine: &mut dyn Machine, events: &Events) -> Cost {
 /// Reads calls in the text of the events, and merges them.
 fn parse(streams: &Streams, events: &Events) -> Cost {
     let mut scanner = Scanner::default();
-    let mut tag = streams.begin(&scanner.read(&events.first[0]).expect("an event"));
-    let (mut next, mut out) = (Accumulate::new(Rc::default()), Count::default());
-    let start = now();
-    events.each(|event| {
-        out.passing = event.raw().len();
-        tag.push(event, &mut Pipe { event, next: &mut next, out: &mut out });
-    });
-    Cost { micros: now() - start, written: out.written }
+    let tag = streams.begin(&scanner.read(&events.first[0]).expect("an event"));
+    run(&mut Chain::new(tag, |_: &Event<'_>| Accumulate::new(Rc::default())), events)
 }
 
 fn start(dialect: Option<&str>) -> String {

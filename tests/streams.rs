@@ -7,6 +7,8 @@ mod bins;
 mod bodies;
 #[path = "pipeline/golden.rs"]
 mod golden;
+#[path = "pipeline/schema.rs"]
+mod schema;
 #[path = "pipeline/trials.rs"]
 mod trials;
 
@@ -24,6 +26,7 @@ fn check(body: &Body) -> Vec<String> {
     let folder = body.path.parent().expect("a file in a folder");
     let output = bins::bash(&script, folder).output().expect("bash runs");
     let mut wrong: Vec<String> = golden::compare(&body.events(), &output.stdout).into_iter().collect();
+    wrong.extend(schema::misfits(&output.stdout));
     if !output.stderr.is_empty() {
         wrong.push(format!("standard error: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
     }

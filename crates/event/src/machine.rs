@@ -43,6 +43,20 @@ pub trait Machine {
     }
 }
 
+impl<M: Machine + ?Sized> Machine for Box<M> {
+    fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        (**self).push(event, out);
+    }
+
+    fn finish(&mut self, out: &mut dyn Sink) {
+        (**self).finish(out);
+    }
+
+    fn settled(&self) -> bool {
+        (**self).settled()
+    }
+}
+
 /// Events to bytes that are no events: text for people, or one answer. Sans-IO as a [`Machine`] is; one view sees all streams.
 pub trait View {
     /// Takes the next event and appends what is to be shown now.
@@ -89,6 +103,7 @@ impl Collect {
             }
         }
         if !ended {
+            out.t = None;
             machine.finish(&mut out);
         }
         out.lines

@@ -16,14 +16,14 @@ use crate::kind::for_each_kind;
 use crate::slot::Members;
 use crate::{Kind, Object};
 
-pub use call::{CallError, Commit, Decision, Retract, ToolCall, ToolCallPartial};
-pub use delta::{ContentDelta, RefusalDelta, ServerItem, Thinking, ToolCallDelta};
+pub use call::*;
+pub use delta::*;
 pub use field::Millis;
-pub use message::Message;
-pub use notice::{Error, Warning};
+pub use message::*;
+pub use notice::*;
 pub use schema::schema;
-pub use stream::{FinishReason, SessionStats, StreamEnd, StreamStart, Version};
-pub use tool::{Running, ToolProgress, ToolResult, ToolUse};
+pub use stream::*;
+pub use tool::*;
 
 macro_rules! payloads {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {

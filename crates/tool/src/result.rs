@@ -1,5 +1,6 @@
 //! What came of a call: the text for the model, the line for people, and the events.
 
+pub use event::payload::Status;
 use event::payload::{Millis, ToolResult};
 use event::{Event, Object};
 use std::borrow::Cow;
@@ -7,52 +8,6 @@ use std::time::Duration;
 
 /// How long a summary may be, in characters.
 pub const SUMMARY: usize = 120;
-
-/// The `status` of a `tool_result`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants are the values of `status`")]
-pub enum Status {
-    Success,
-    Error,
-    Timeout,
-    Denied,
-    Cancelled,
-    Invalid,
-    UnknownTool,
-    Pending,
-}
-
-impl Status {
-    const ALL: [Status; 8] = [
-        Status::Success,
-        Status::Error,
-        Status::Timeout,
-        Status::Denied,
-        Status::Cancelled,
-        Status::Invalid,
-        Status::UnknownTool,
-        Status::Pending,
-    ];
-
-    /// The value that is written.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Success => "success",
-            Status::Error => "error",
-            Status::Timeout => "timeout",
-            Status::Denied => "denied",
-            Status::Cancelled => "cancelled",
-            Status::Invalid => "invalid",
-            Status::UnknownTool => "unknown_tool",
-            Status::Pending => "pending",
-        }
-    }
-
-    /// The status of that name.
-    pub fn of(name: &str) -> Option<Status> {
-        Self::ALL.into_iter().find(|status| status.name() == name)
-    }
-}
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]

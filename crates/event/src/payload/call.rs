@@ -1,6 +1,6 @@
 //! Calls, and what is known of them.
 
-use super::field::{Value, payload};
+use super::field::{As, Codec, Describe, Flag, Value, one_of, payload};
 use crate::{Json, Object, Raw, Text};
 
 payload! {
@@ -58,10 +58,43 @@ impl<'a> Value<'a> for Commit {
     }
 
     fn schema(o: &mut Object<'_>) {
-        o.array("enum", |a| {
-            for commit in Self::ALL {
-                a.str(commit.name());
-            }
+        one_of(o, Self::ALL.map(Commit::name));
+    }
+}
+
+/// A call's arguments: an object, and `null` where there is none.
+#[derive(Debug)]
+pub(crate) struct Arguments;
+
+impl<'a> Codec<'a, Option<Json<'a>>> for Arguments {
+    const ALWAYS: bool = true;
+
+    fn read(value: Raw<'a>) -> Option<Json<'a>> {
+        Json::read(value)
+    }
+
+    fn write(value: &Option<Json<'a>>, key: &'static str, o: &mut Object<'_>) {
+        value.unwrap_or_default().write(o.member(key));
+    }
+
+    fn schema(o: &mut Object<'_>) {
+        o.array("type", |a| {
+            a.str("object").str("null");
+        });
+    }
+}
+
+/// The edits of a repair.
+#[derive(Debug)]
+pub(crate) struct Repairs;
+
+impl Describe for Repairs {
+    fn schema(o: &mut Object<'_>) {
+        o.str("type", "array").object("items", |o| {
+            o.str("type", "object").object("properties", |o| {
+                o.object("offset", u64::schema).object("kind", Text::schema);
+                o.object("before", Text::schema).object("after", Text::schema);
+            });
         });
     }
 }
@@ -108,11 +141,11 @@ payload! {
         /// The tool's name; empty only with the error `no_name`.
         tool_name: Text<'a>,
         /// The arguments, an object; null with an error.
-        arguments: Option<Json<'a>> as Nullable,
+        arguments: Option<Json<'a>> as Arguments,
         /// How certain it is that the call is complete; absent with an error.
         commit: Option<Commit>,
         /// The edits of a repair: a list of `{offset, kind, before, after}`.
-        repairs: Option<Json<'a>>,
+        repairs: Option<Json<'a>> as As<Repairs>,
         /// What came, where `arguments` is not exactly that: after a repair, and with an error.
         arguments_text: Option<Text<'a>>,
         /// Why the call must not run.
@@ -132,7 +165,7 @@ payload! {
         /// The tool's name.
         tool_name: Text<'a>,
         /// The arguments so far.
-        arguments: Option<Json<'a>> as Nullable,
+        arguments: Option<Json<'a>> as Arguments,
     }
 }
 

@@ -1,7 +1,31 @@
 //! Pieces of an answer, as the model writes it.
 
-use super::field::payload;
-use crate::{Json, Text};
+use super::field::{Codec, Flag, Plain, payload};
+use crate::{Json, Object, Raw, Text};
+
+/// The next fragment of a call's arguments. An object counts as its text.
+#[derive(Debug)]
+pub(crate) struct Fragment;
+
+impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
+    const ALWAYS: bool = false;
+
+    #[inline]
+    fn read(value: Raw<'a>) -> Option<Text<'a>> {
+        Text::of(value).or_else(|| value.is_object().then(|| value.text().into()))
+    }
+
+    #[inline]
+    fn write(value: &Option<Text<'a>>, key: &'static str, o: &mut Object<'_>) {
+        Plain::write(value, key, o);
+    }
+
+    fn schema(o: &mut Object<'_>) {
+        o.array("type", |a| {
+            a.str("string").str("object");
+        });
+    }
+}
 
 payload! {
     /// The next piece of reasoning.

@@ -2,6 +2,7 @@
 //! schema.
 
 use crate::{Json, Object, Raw, Text};
+use std::marker::PhantomData;
 
 /// How a field of type `T` is read, written and described.
 pub(crate) trait Codec<'a, T> {
@@ -91,30 +92,6 @@ impl<'a> Codec<'a, bool> for Flag {
     }
 }
 
-/// The next fragment of a call's arguments. An object counts as its text.
-#[derive(Debug)]
-pub(crate) struct Fragment;
-
-impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
-    const ALWAYS: bool = false;
-
-    #[inline]
-    fn read(value: Raw<'a>) -> Option<Text<'a>> {
-        Text::of(value).or_else(|| value.is_object().then(|| value.text().into()))
-    }
-
-    #[inline]
-    fn write(value: &Option<Text<'a>>, key: &'static str, o: &mut Object<'_>) {
-        Plain::write(value, key, o);
-    }
-
-    fn schema(o: &mut Object<'_>) {
-        o.array("type", |a| {
-            a.str("string").str("object");
-        });
-    }
-}
-
 /// A text of which other programs may make something else: any other value counts as its JSON.
 #[derive(Debug)]
 pub(crate) struct Loose;
@@ -135,22 +112,44 @@ impl<'a> Codec<'a, Text<'a>> for Loose {
     }
 }
 
-/// A value that is written as `null` where there is none.
+/// [`Plain`], with a schema of its own.
 #[derive(Debug)]
-pub(crate) struct Nullable;
+pub(crate) struct As<D>(PhantomData<D>);
 
-impl<'a> Codec<'a, Option<Json<'a>>> for Nullable {
-    const ALWAYS: bool = true;
+/// The schema of a field that says more than its type does.
+pub(crate) trait Describe {
+    /// Writes it.
+    fn schema(o: &mut Object<'_>);
+}
 
-    fn read(value: Raw<'a>) -> Option<Json<'a>> {
-        Json::read(value)
+impl<'a, D: Describe, T> Codec<'a, T> for As<D>
+where
+    Plain: Codec<'a, T>,
+{
+    const ALWAYS: bool = <Plain as Codec<'a, T>>::ALWAYS;
+
+    #[inline]
+    fn read(value: Raw<'a>) -> T {
+        Plain::read(value)
     }
 
-    fn write(value: &Option<Json<'a>>, key: &'static str, o: &mut Object<'_>) {
-        value.unwrap_or_default().write(o.member(key));
+    #[inline]
+    fn write(value: &T, key: &'static str, o: &mut Object<'_>) {
+        Plain::write(value, key, o);
     }
 
-    fn schema(_: &mut Object<'_>) {}
+    fn schema(o: &mut Object<'_>) {
+        D::schema(o);
+    }
+}
+
+/// Writes the schema of a text that is one of `words`.
+pub(crate) fn one_of<'w>(o: &mut Object<'_>, words: impl IntoIterator<Item = &'w str>) {
+    o.array("enum", |list| {
+        for word in words {
+            list.str(word);
+        }
+    });
 }
 
 impl<'a> Value<'a> for Text<'a> {
@@ -308,7 +307,7 @@ impl Shape {
 /// Makes the struct of an event kind from a list of its fields: `name: Type` or `name: Type as Codec`.
 macro_rules! payload {
     ($(#[doc = $doc:literal])+ $name:ident $(<$lt:lifetime>)? {
-        $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ident)?,)+
+        $($(#[doc = $field_doc:literal])+ $field:ident: $type:ty $(as $codec:ty)?,)+
     }) => {
         $(#[doc = $doc])+
         #[derive(Clone, Copy, Debug, Default)]
@@ -357,8 +356,8 @@ macro_rules! codec {
     () => {
         $crate::payload::field::Plain
     };
-    ($codec:ident) => {
-        $crate::payload::field::$codec
+    ($codec:ty) => {
+        $codec
     };
 }
 pub(crate) use codec;

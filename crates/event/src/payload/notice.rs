@@ -1,6 +1,6 @@
 //! Trouble.
 
-use super::field::payload;
+use super::field::{Loose, payload};
 use crate::{Json, Text};
 
 payload! {

@@ -1,9 +1,7 @@
 //! The JSON Schema of the protocol, made from the descriptions of the kinds.
 
-use super::{
-    ContentDelta, Decision, Error, Message, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
-    Thinking, ToolCall, ToolCallDelta, ToolCallPartial, ToolProgress, ToolResult, ToolUse, Warning, field::Shape,
-};
+use super::field::Shape;
+use super::{call::*, delta::*, message::*, notice::*, stream::*, tool::*};
 use crate::Object;
 use crate::kind::for_each_kind;
 

@@ -1,6 +1,6 @@
 //! How a stream begins and ends.
 
-use super::field::{Millis, Value, payload};
+use super::field::{As, Describe, Millis, Value, one_of, payload};
 use crate::{Json, Object, Raw, Text};
 
 /// The version of the protocol: 1.
@@ -21,6 +21,28 @@ impl<'a> Value<'a> for Version {
     }
 }
 
+/// How tools reach a model.
+#[derive(Debug)]
+pub(crate) struct ToolsMode;
+
+impl Describe for ToolsMode {
+    fn schema(o: &mut Object<'_>) {
+        one_of(o, ["native", "tag", "none"]);
+    }
+}
+
+/// A list of tools.
+#[derive(Debug)]
+pub(crate) struct Tools;
+
+impl Describe for Tools {
+    fn schema(o: &mut Object<'_>) {
+        o.str("type", "array").object("items", |o| {
+            o.str("type", "object");
+        });
+    }
+}
+
 payload! {
     /// The first event of a stream.
     StreamStart<'a> {
@@ -33,11 +55,11 @@ payload! {
         /// The id of the response.
         id: Option<Text<'a>>,
         /// How tools reach the model: `native`, `tag` or `none`.
-        tools_mode: Option<Text<'a>>,
+        tools_mode: Option<Text<'a>> as As<ToolsMode>,
         /// The dialect of calls that are written as text.
         dialect: Option<Text<'a>>,
         /// The request's tools, in OpenAI's shape. Filters use them where they have no `--tools`.
-        tools: Option<Json<'a>>,
+        tools: Option<Json<'a>> as As<Tools>,
         /// The end of the prompt, which the text continues.
         prefill: Option<Text<'a>>,
         /// Which try of the turn this is.
@@ -142,11 +164,7 @@ impl<'a> Value<'a> for FinishReason {
     }
 
     fn schema(o: &mut Object<'_>) {
-        o.array("enum", |a| {
-            for reason in Self::ALL {
-                a.str(reason.name());
-            }
-        });
+        one_of(o, Self::ALL.map(FinishReason::name));
     }
 }
 

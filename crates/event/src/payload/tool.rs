@@ -1,6 +1,6 @@
 //! What comes of a call.
 
-use super::field::{Millis, Value, payload};
+use super::field::{As, Describe, Flag, Loose, Millis, Value, one_of, payload};
 use crate::{Object, Raw, Text};
 
 /// The status of a call that has begun to run: `running`.
@@ -51,6 +51,65 @@ payload! {
     }
 }
 
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// The tool did what it was asked for.
+    Success,
+    /// The tool failed.
+    Error,
+    /// The tool took too long.
+    Timeout,
+    /// A person or a rule refused the call.
+    Denied,
+    /// The call was retracted, or the run was stopped.
+    Cancelled,
+    /// The arguments cannot be used.
+    Invalid,
+    /// No tool has this name.
+    UnknownTool,
+    /// The call waits for an approval.
+    Pending,
+}
+
+impl Status {
+    const ALL: [Status; 8] = [
+        Status::Success,
+        Status::Error,
+        Status::Timeout,
+        Status::Denied,
+        Status::Cancelled,
+        Status::Invalid,
+        Status::UnknownTool,
+        Status::Pending,
+    ];
+
+    /// The value that is written.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::Error => "error",
+            Status::Timeout => "timeout",
+            Status::Denied => "denied",
+            Status::Cancelled => "cancelled",
+            Status::Invalid => "invalid",
+            Status::UnknownTool => "unknown_tool",
+            Status::Pending => "pending",
+        }
+    }
+
+    /// The status of that name.
+    pub fn of(name: &str) -> Option<Status> {
+        Self::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+impl Describe for Status {
+    fn schema(o: &mut Object<'_>) {
+        one_of(o, Self::ALL.map(Status::name));
+    }
+}
+
 payload! {
     /// What came of a call.
     ToolResult<'a> {
@@ -59,7 +118,7 @@ payload! {
         /// The tool's name.
         tool_name: Text<'a>,
         /// How the call ended: `success`, `error`, `timeout`, `denied`, `cancelled`, `invalid`, `unknown_tool` or `pending`.
-        status: Text<'a> as Loose,
+        status: Text<'a> as As<Status>,
         /// What the model gets to read.
         output: Text<'a> as Loose,
         /// One line for people.
