@@ -12,8 +12,8 @@ use std::time::Duration;
 use upstream::Api;
 
 const EXAMPLES: &str = "\
-Standard input is read to its end. A log's `message` events are the conversation so far; input of which no line is a JSON object is text, which \
-follows PROMPT. At a terminal PROMPT is all there is. What is written can be appended to the log, and is then the next turn's input.
+Standard input is read to its end, unless it is a terminal. The `message` events of a log are the conversation so far. Input without a JSON object \
+on any line is text, and follows PROMPT in the question. The output can be appended to the log: together they are the input of the next turn.
 
 Examples:
   A question, with the key in OPENAI_API_KEY:
@@ -22,18 +22,18 @@ Examples:
     cat notes.txt | llm-stream -m gpt-5-mini 'Summarise this.' | tc-view
   A local server that speaks OpenAI's API:
     llm-stream --base-url http://localhost:8080 -m any 'Hello' | tc-view
-  What would be sent, and where to, without sending it:
+  The request and its address, without sending it:
     llm-stream --dry-run -a anthropic -m claude-sonnet-4-5 'Hello'
   A parameter of the API:
     llm-stream -m gpt-5-mini --param reasoning_effort='\"low\"' 'Hello'
-  A model without tool calls of its own, which writes them as text:
+  A model that writes tool calls as text:
     llm-stream -a ollama -m phi4 -t tools.json --tools-mode tag 'Hi' | tag-parse
-  Which way does it know?
+  How this model takes tools:
     llm-stream -a ollama -m phi4 --probe
-  A recorded body again, and one that breaks in the middle:
+  A recorded body, and the same broken in the middle:
     llm-stream -r answer.sse | tc-accumulate
     llm-stream -r answer.sse --error-at 500
-  A turn recorded, then played offline as often as you like:
+  A turn, recorded and then played offline:
     llm-stream --tape turn.tape --tape-mode record -m gpt-5-mini 'Hello'
     llm-stream --tape turn.tape -m gpt-5-mini 'Hello'
 
@@ -43,10 +43,10 @@ Exit status: 0 done; 2 an error (an `error` event was written, or one line on st
 #[derive(Debug, Parser)]
 #[command(name = "llm-stream", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
-    /// A question, which goes after the log as a user's message, or before the text on standard input
+    /// The question: a user's message after the log, or before the text on standard input
     pub prompt: Option<String>,
 
-    /// Report the address, the status, retries and waits, and the time to the first event on standard error
+    /// Report each request's address, its status, retries and waits, and the time to the first event on standard error
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]
@@ -61,27 +61,27 @@ pub struct Args {
     pub common: ::args::Common,
 }
 
-/// What is asked.
+/// What to ask.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
 pub struct Request {
-    /// The API to speak: openai-chat (the default, which most servers speak; or openai), openai-responses (responses), anthropic (claude),
+    /// The API of the server: openai-chat (or openai; the default, and what most servers have), openai-responses (responses), anthropic (claude),
     /// gemini (google), ollama, mistral, cohere (env LLM_API)
     #[arg(short, long, value_name = "NAME", value_parser = api)]
     pub api: Option<Api>,
-    /// Where the API is served, instead of the provider's own address (env LLM_BASE_URL)
+    /// The address of the API, if it is not the provider's own (env LLM_BASE_URL)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// The model's name, as the provider knows it (env LLM_MODEL)
+    /// The provider's name of the model (env LLM_MODEL)
     #[arg(short, long, value_name = "NAME")]
     pub model: Option<String>,
-    /// The environment variable that holds the key, instead of the API's usual one
+    /// The environment variable that holds the key, if it is not the API's usual one
     #[arg(long, value_name = "NAME", conflicts_with = "api_key_file")]
     pub api_key_env: Option<String>,
     /// A file that holds the key
     #[arg(long, value_name = "FILE")]
     pub api_key_file: Option<PathBuf>,
-    /// A header of the request; a value $NAME is taken from the environment
+    /// A header of the request; $NAME in the value is a variable of the environment
     #[arg(long = "header", value_name = "K: V")]
     pub headers: Vec<String>,
     /// A member of the request's body, such as temperature=0 or stop='["\n"]'
@@ -99,13 +99,13 @@ pub struct Request {
     /// How the model learns of the tools
     #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsMode::Native)]
     pub tools_mode: ToolsMode,
-    /// The form in which the tools stand in the prompt and the model writes its calls (default tool-name-tag; 'tag-parse --list-dialects' shows all)
+    /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects' lists all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
     /// A file of dialects of your own for --dialect, as docs/new-dialect.md describes it; a single one is the default
     #[arg(long, value_name = "FILE")]
     pub dialect_file: Option<PathBuf>,
-    /// The end of the prompt that the model's text continues, such as $'<think>\n', for servers whose template opens the reasoning: stream_start says so
+    /// The end of the prompt, which the model's text continues, such as $'<think>\n' where the server's template opens the reasoning
     #[arg(long, value_name = "TEXT")]
     pub prefill: Option<String>,
     /// Ask for the whole answer at once; the events are the same
@@ -114,7 +114,7 @@ pub struct Request {
     /// Stop with an `error` event `max_steps` when the model has answered N times since the last user's message
     #[arg(long, value_name = "N")]
     pub max_steps: Option<usize>,
-    /// Print the request's body, and its address on standard error, and send nothing; no key is needed
+    /// Print the request's body, and its address on standard error; send nothing, and need no key
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -123,25 +123,25 @@ pub struct Request {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tools mode auto")]
 pub struct Auto {
-    /// Print what auto finds for this model as JSON, and ask the model nothing
+    /// Print as JSON how auto decides for this model; the model gets no request
     #[arg(long)]
     pub probe: bool,
-    /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN fits API/MODEL (default ~/.config/toolpipe/tools-mode)
+    /// The allow-list: lines of PATTERN native|tag|none [DIALECT], where PATTERN matches API/MODEL (default ~/.config/toolpipe/tools-mode)
     #[arg(long, value_name = "FILE")]
     pub tools_mode_file: Option<PathBuf>,
-    /// Where it is kept which models refused tools, or none (default ~/.cache/toolpipe/capabilities)
+    /// The folder with what was learned about models, or none (default ~/.cache/toolpipe/capabilities)
     #[arg(long, value_name = "DIR")]
     pub capability_cache: Option<PathBuf>,
-    /// How long that is believed
+    /// How long an entry of that folder is valid
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "7d")]
     pub capability_ttl: Duration,
 }
 
-/// How the provider is reached.
+/// How to reach the provider.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct Connection {
-    /// How often a request is sent again before anything of its answer was written
+    /// How often a request is sent again, as long as no event of its answer was written
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub retries: u32,
     /// Longest time for everything, retries included
@@ -150,18 +150,18 @@ pub struct Connection {
     /// Longest time to connect
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s")]
     pub connect_timeout: Duration,
-    /// Longest silence, before the answer and within it
+    /// Longest wait for the answer, and for each further piece of it
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "5m")]
     pub idle_timeout: Duration,
     /// What to do when streaming is refused: ask for the whole answer at once, or fail
     #[arg(long, value_name = "HOW", value_enum, default_value_t = Fallback::Sync)]
     pub fallback: Fallback,
-    /// Send keys and other secrets over http to another machine, where anybody on the way can read them
+    /// Send secrets over http to another machine, where anybody on the way can read them
     #[arg(long)]
     pub allow_insecure: bool,
 }
 
-/// What follows when streaming is refused.
+/// What to do when streaming is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Fallback {
     /// The endpoint without streaming
@@ -174,13 +174,13 @@ pub enum Fallback {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Replay and tapes")]
 pub struct Replay {
-    /// Replay a recorded body or a tape instead of asking anybody; may be given many times (- is standard input)
+    /// Replay a recorded body or a tape, and send nothing; may be given many times (- is standard input)
     #[arg(short = 'r', long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "tape_mode", "dry_run", "probe"])]
     pub files: Vec<PathBuf>,
-    /// real: as it was recorded, max: at once, N: N times as fast as it was recorded
+    /// real: as fast as it was recorded, max: at once, N: N times as fast as it was recorded
     #[arg(long, value_name = "SPEED", default_value = "max", value_parser = speed)]
     pub speed: Speed,
-    /// Cut the body into reads of N bytes, or of lengths by chance that SEED decides
+    /// Split the body into reads of N bytes, or of random lengths
     #[arg(long, value_name = "N|random:SEED", value_parser = resplit)]
     pub resplit: Option<Resplit>,
     /// End the body before this byte, as if the server had closed it
@@ -203,14 +203,14 @@ pub struct Replay {
     pub tape_mode: Option<TapeMode>,
 }
 
-/// How a tape is used.
+/// How to use a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TapeMode {
     /// Answer from the tape; a request that is not on it is an error
     Replay,
-    /// Ask the provider, and append what came to the tape
+    /// Ask the provider, and append the answers to the tape
     Record,
-    /// Answer from the tape if the request is on it, else record; a turn that failed is not kept
+    /// Answer from the tape if the request is on it, else record; a failed turn is not recorded
     Auto,
 }
 
@@ -234,7 +234,7 @@ fn speed(text: &str) -> Result<Speed, String> {
 
 fn resplit(text: &str) -> Result<Resplit, String> {
     match text.strip_prefix("random:") {
-        Some(seed) => seed.parse().map(Resplit::Random).map_err(|_| "the seed is no whole number".to_owned()),
+        Some(seed) => seed.parse().map(Resplit::Random).map_err(|_| "the seed is not a whole number".to_owned()),
         None => match text.parse() {
             Ok(n) if n > 0 => Ok(Resplit::Every(n)),
             _ => Err("not a number of bytes or random:SEED".to_owned()),

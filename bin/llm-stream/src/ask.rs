@@ -1,4 +1,4 @@
-//! What is asked of a provider or a tape: how a model learns of its tools, what would be sent, or the next turn.
+//! Requests to a provider or a tape: a probe of the tools mode, a dry run, or the next turn.
 
 mod dry_run;
 mod opening;

@@ -1,5 +1,5 @@
-//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the cache, then the server; without an
-//! answer, native calls are tried.
+//! `--tools-mode auto`: how this model learns of its tools. The allow-list decides first, then the cache, then the server's own list;
+//! where none of them has the model, the turn tries native calls.
 
 mod allow;
 mod capabilities;
@@ -62,7 +62,7 @@ impl Verdict {
 pub struct Auto<'a> {
     /// Where to look.
     pub settings: &'a AutoSettings,
-    /// What is to be asked.
+    /// The turn to decide for.
     pub turn: &'a Turn,
 }
 
@@ -85,7 +85,7 @@ impl Auto<'_> {
         }
     }
 
-    /// Looks everywhere, in order. Without a `network` no server is asked.
+    /// Looks in the allow-list, in the cache, and at the server if there is a `network`.
     ///
     /// # Errors
     /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
@@ -111,13 +111,13 @@ impl Auto<'_> {
             let listed = tokio::select! {
                 biased;
                 listed = self.listed(network, messages) => listed,
-                // The caller sees the reason.
+                // The caller looks at `watch`.
                 _ = watch.interrupt() => Ok(None),
             };
             match listed {
                 Ok(Some(listed)) => return Ok(of(listed, "model-list")),
                 Err(unreachable) if must_reach => bail!(unreachable),
-                // A turn meets the same trouble, and reports it.
+                // The turn fails in the same way, and reports it.
                 Ok(None) | Err(_) => {}
             }
         }
@@ -162,7 +162,8 @@ impl Auto<'_> {
     }
 
     fn default(&self) -> Verdict {
-        let detail = "nothing is known of it: native calls are tried at the first turn, and tags if they are refused";
+        let detail =
+            "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
         Verdict { form: ToolsForm::Native, source: "default", detail: detail.to_owned() }
     }
 
@@ -196,10 +197,10 @@ impl Auto<'_> {
         }))
     }
 
-    /// What the server answers about its model, if it answers in time.
+    /// The server's own entry for the model, if it answers in time.
     ///
     /// # Errors
-    /// A sentence: the server cannot be reached, or must not be sent the key.
+    /// A sentence: the server cannot be reached, or the key must not be sent to it.
     async fn listed(&self, network: &Network, messages: &Messages) -> Result<Option<Capability>, String> {
         let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
         let is_near = self.turn.route.is_local || self.turn.url().starts_with("http:");

@@ -5,7 +5,7 @@ mod messages;
 pub use messages::Messages;
 
 use event::payload::{self, Payload};
-use event::{Kind, Scanner, Sink};
+use event::{Event, Kind, Sink};
 use std::time::Duration;
 use stdio::{Errors, Failure, Output};
 
@@ -75,24 +75,13 @@ impl Out {
     fn write(&mut self, stream: Option<&str>, choice: u32, t: Option<&str>, event: &Payload<'_>) {
         if self.failed.is_none() {
             let buffer = self.stdout.buffer();
-            let start = buffer.len();
             payload::line(buffer, event, stream, choice, t);
-            if event.kind() == Kind::Error {
-                report(&mut self.errors, &buffer[start..]);
-            }
             buffer.push(b'\n');
+            if event.kind() == Kind::Error {
+                self.errors.report(&Event::of(event, None, choice, None));
+            }
             self.failed = self.stdout.spill().err();
         }
-    }
-}
-
-/// Reports the `error` event that was written.
-#[cold]
-fn report(errors: &mut Errors, line: &[u8]) {
-    let line = String::from_utf8_lossy(line);
-    match Scanner::default().read(&line) {
-        Ok(event) => errors.report(&event),
-        Err(_) => errors.count(),
     }
 }
 

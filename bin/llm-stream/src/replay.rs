@@ -22,7 +22,7 @@ const LOOKED_AT: usize = 64 * 1024;
 pub struct ReplaySettings {
     /// Bodies and tapes; `-` is standard input.
     pub files: Vec<PathBuf>,
-    /// The API of bodies; found from the body if there is none.
+    /// The API of bodies; if there is none, the body shows it.
     pub api: Option<Api>,
     /// How fast recorded time passes.
     pub speed: Speed,
@@ -100,7 +100,7 @@ fn open(path: &Path) -> io::Result<FileBody> {
 
 struct Replay<'s> {
     settings: &'s ReplaySettings,
-    /// What `stream_start` says whatever was recorded.
+    /// The settings of every stream, whatever was recorded.
     options: StreamOptions,
     watch: Watch,
     out: Out,
@@ -138,7 +138,7 @@ impl Replay<'_> {
                 let known = |bytes: &[u8]| bytes.len() >= LOOKED_AT || recognise(bytes, false).is_some();
                 let Some(start) = self.ahead(&mut body, path, known).await? else { return Ok(()) };
                 let Some(api) = recognise(start, true) else {
-                    bail!("{}: the API cannot be told from the body, name it with --api", path.display());
+                    bail!("{}: the body does not show its API, name it with --api", path.display());
                 };
                 api
             }

@@ -127,7 +127,7 @@ impl Replay {
     /// The tape, from the command line or the environment.
     ///
     /// # Errors
-    /// An unknown mode in the environment; a mode without a tape, since the provider would be asked although nobody wants that.
+    /// An unknown mode in the environment; a mode without a tape, which would send requests that nobody wants.
     fn tape(&self) -> Result<Option<(PathBuf, client::TapeMode)>> {
         let (mode, origin) = match (self.tape_mode, variable("LLM_TAPE_MODE")) {
             (Some(mode), _) => (Some(mode), "--tape-mode"),

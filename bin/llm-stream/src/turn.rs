@@ -21,11 +21,11 @@ use upstream::{Api, Conversation, Request, RequestOptions, StreamOptions, reques
 /// What the user asks for.
 #[derive(Clone, Debug)]
 pub struct TurnSettings {
-    /// The API; the tape's or the default if there is none.
+    /// The API; without one the tape's, or openai-chat.
     pub api: Option<Api>,
     /// Where the API is served, instead of the provider's own address.
     pub base_url: Option<String>,
-    /// The model; the tape's if there is none.
+    /// The model; without one the tape's.
     pub model: Option<String>,
     /// Where the key is.
     pub key: KeySource,
@@ -55,7 +55,7 @@ pub struct TurnSettings {
     pub allows_insecure: bool,
 }
 
-/// One turn, ready to be asked.
+/// One turn, ready to become a request.
 #[derive(Debug)]
 pub struct Turn {
     /// The API that is spoken.
@@ -68,7 +68,7 @@ pub struct Turn {
     pub dialects: Dialects,
     /// The dialect of tools in the prompt.
     pub dialect: &'static Dialect,
-    /// The form in which it is asked first.
+    /// The form of the first request.
     pub form: RequestForm,
     headers: Vec<Header>,
     key: KeySource,
@@ -235,7 +235,7 @@ impl Turn {
         }
     }
 
-    /// What `stream_start` says of this turn.
+    /// The options of the stream that answers `request`.
     pub fn stream_options(&self, request: &Request, attempt: u32, form: RequestForm) -> StreamOptions {
         let (tools_mode, dialect) = match (form.tools, &self.tools) {
             (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),

@@ -18,7 +18,7 @@ fn a_long_wait_is_announced_before_it_begins_and_a_signal_ends_it() {
     let mut child = asking(&server, &["Hi"]).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let line = until(&mut stdout, "\"warning\"");
-    let says = "HTTP 429: slow down; the same is asked again in 60 s (retry-after: 60)";
+    let says = "HTTP 429: slow down; asking again in 60 s (retry-after: 60)";
     assert!(line.contains("\"code\":\"retry_wait\"") && line.contains(says), "{line}");
     assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let ran = finish(child, Some(stdout));

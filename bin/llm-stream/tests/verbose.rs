@@ -26,14 +26,14 @@ fn each_step_is_a_line() {
     let post = format!("POST {}/v1/chat/completions", server.url);
     let lines = said(&ran);
     let wait = lines[2];
-    assert!(wait.contains("busy") && wait.contains("asked again in 0 s (retry-after-ms: 1)"), "{wait}");
+    assert!(wait.contains("busy") && wait.contains("asking again in 0 s (retry-after-ms: 1)"), "{wait}");
     let want = [
         &post,
         "HTTP 503",
         wait,
         &post,
         "HTTP 400",
-        "streaming is refused; the whole answer is asked for at once",
+        "streaming is refused; asking for the whole answer at once",
         &post,
         "HTTP 200",
         "first event",
@@ -56,7 +56,7 @@ fn times_are_said_unless_they_are_left_out() {
     // A connection that is lost names its reason, at every attempt.
     let ran = run(command(&["--base-url", "http://127.0.0.1:1", "-m", "m", "-v", "--retries", "1", "Hi"]));
     assert_eq!((ran.status, ran.stderr.matches("POST ").count()), (2, 2), "{ran:?}");
-    assert!(ran.stderr.contains("asked again within 0.5 s"), "{ran:?}");
+    assert!(ran.stderr.contains("asking again within 0.5 s"), "{ran:?}");
 }
 
 #[test]

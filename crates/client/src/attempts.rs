@@ -5,11 +5,11 @@ use crate::{Trouble, Wait};
 /// What may be tried.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttemptPolicy {
-    /// How often the same may be asked again.
+    /// How often the same request may be sent again.
     pub retries: u32,
-    /// Whether the whole answer may be asked for where streaming is refused.
+    /// Whether to ask for the whole answer where streaming is refused.
     pub may_ask_whole: bool,
-    /// Whether the tools may go into the prompt where native tools are refused.
+    /// Whether to put the tools into the prompt where native tools are refused.
     pub may_tag: bool,
 }
 
@@ -46,7 +46,7 @@ impl Attempts {
         1 + self.retries + u32::from(self.is_tagged)
     }
 
-    /// How often the same was asked again.
+    /// How often the same request was sent again.
     pub fn retries(&self) -> u32 {
         self.retries
     }
@@ -56,7 +56,7 @@ impl Attempts {
         u32::from(self.is_whole) + u32::from(self.is_tagged)
     }
 
-    /// Decides what follows from `trouble`. `fits` tells of a wait whether there is time for it.
+    /// Decides what follows from `trouble`. `fits` claims of a wait that there is time for it.
     pub fn after(&mut self, trouble: &Trouble, fits: impl Fn(&Wait) -> bool) -> NextAttempt {
         if let Some(words) = trouble.refuses_tools().filter(|_| self.policy.may_tag && !self.is_tagged) {
             self.is_tagged = true;

@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Unreachable,
     /// The server at an https address speaks plain HTTP.
     PlainHttp,
-    /// The server's certificate is invalid for the name, at this time, or for the known authorities.
+    /// The server's certificate is invalid: for another name, expired, or from an unknown authority.
     Certificate,
     /// TLS failed for another reason.
     Tls,
@@ -91,14 +91,14 @@ impl Error {
 impl From<&reqwest::Error> for Error {
     fn from(e: &reqwest::Error) -> Error {
         let texts: Vec<String> = chain(e).map(ToString::to_string).collect();
-        let says = |words: &str| texts.iter().any(|text| text.contains(words));
+        let has = |words: &str| texts.iter().any(|text| text.contains(words));
         let server = e.url().map_or_else(|| "the server".to_owned(), |url| shown(url.clone()));
         let is_plain = e.url().is_some_and(|url| url.scheme() == "http");
         let last = texts.last().map_or("for an unknown reason", String::as_str);
         let (kind, message) = match (e.is_timeout(), e.is_connect()) {
             (true, _) => (ErrorKind::ConnectTimeout, format!("no connection to {server} in time")),
             (_, true) => {
-                let (kind, reason) = if says("dns error") || says("failed to lookup address") {
+                let (kind, reason) = if has("dns error") || has("failed to lookup address") {
                     (ErrorKind::UnknownName, format!("the name cannot be resolved ({last})"))
                 } else if let Some(tls) = find::<rustls::Error>(e) {
                     (of_tls(tls), format!("TLS failed ({tls})"))
@@ -107,11 +107,11 @@ impl From<&reqwest::Error> for Error {
                 };
                 (kind, format!("no connection to {server}: {reason}"))
             }
-            _ if is_plain && says("invalid HTTP") => {
+            _ if is_plain && has("invalid HTTP") => {
                 (ErrorKind::MaybeTls, format!("{server} answers with something else than HTTP: {last}"))
             }
             // A server that speaks TLS waits for a greeting and closes the connection.
-            _ if is_plain && says("before message completed") => {
+            _ if is_plain && has("before message completed") => {
                 (ErrorKind::MaybeTls, format!("the connection to {server} was lost before the answer: {last}"))
             }
             _ => (ErrorKind::Lost, format!("the connection to {server} was lost: {last}")),

@@ -36,7 +36,7 @@ impl Network {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
-        // Once a process; if somebody else did it before, theirs is as good.
+        // Once a process. It fails if another library did it before, whose choice works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))

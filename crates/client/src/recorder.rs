@@ -32,8 +32,8 @@ pub struct Recorder {
 /// Why a tape cannot be used. Each message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum RecorderError {
-    /// There is no such file.
-    #[error("{path}: there is no such tape", path = .0.display())]
+    /// The file does not exist.
+    #[error("{path}: the tape does not exist", path = .0.display())]
     Missing(PathBuf),
     /// The file cannot be read.
     #[error("{path}: {1}, check the path and its permissions", path = .0.display())]
@@ -77,10 +77,10 @@ impl Recorder {
         Some((Api::from_name(&first.api)?, first.model.clone()))
     }
 
-    /// The recorded answer; `None` if the provider is to be asked.
+    /// The recorded answer; `None` if the request is to be sent.
     ///
     /// # Errors
-    /// [`Miss`] if the answer is not recorded and nobody else may be asked.
+    /// [`Miss`] if the answer is not recorded and every answer comes from the tape.
     pub fn answer(&mut self, model: &str, request: &Request) -> Result<Option<Exchange>, Miss> {
         if self.mode == TapeMode::Record {
             return Ok(None);
@@ -97,7 +97,7 @@ impl Recorder {
         self.mode != TapeMode::Record && self.tape.clone().take(&self.canonical(model, request)).is_ok()
     }
 
-    /// The beginning of a recording: the request. `is_secret` tells of a header's name whether its value is secret; the recording
+    /// The beginning of a recording: the request. `is_secret` claims of a header's name that its value is secret; the recording
     /// lists these headers by their names.
     pub fn begin(&self, api: Api, model: &str, request: &Request, is_secret: impl Fn(&str) -> bool) -> Box<Exchange> {
         let hidden = request.headers.iter().filter(|(name, _)| is_secret_header(name) || is_secret(name));
@@ -120,7 +120,7 @@ impl Recorder {
         self.unsaved.push(exchange);
     }
 
-    /// Whether anybody but the tape was asked.
+    /// Whether there are recordings to save: then a request was sent.
     pub fn has_recorded(&self) -> bool {
         !self.unsaved.is_empty()
     }

@@ -13,7 +13,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let (send, receive) = oneshot::channel();
         let started = thread::start(move || {
-            let _ = send.send((name.as_str(), 0).to_socket_addrs()); // fails when nobody waits any more
+            let _ = send.send((name.as_str(), 0).to_socket_addrs()); // fails when the request was dropped
         });
         Box::pin(async move {
             started?;

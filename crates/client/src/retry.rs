@@ -17,7 +17,7 @@ pub fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// A wait before the same is asked again.
+/// A wait before a request is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
     /// How long it is.
@@ -63,7 +63,7 @@ impl Wait {
         self.longest > ANNOUNCED
     }
 
-    /// When the same is asked again, such as `in 30 s (retry-after: 30)`.
+    /// When the request is sent again, such as `in 30 s (retry-after: 30)`.
     pub fn when(&self) -> String {
         match &self.header {
             Some(header) => format!("in {} ({header})", plain(self.time)),

@@ -54,8 +54,8 @@ impl Route {
         Route { is_local, pinned: is_local.then(|| (host.to_owned(), addresses)), ..self }
     }
 
-    /// Checks that a request has an address, and that no secret in it goes over http to another machine. `is_secret` tells of a header's name
-    /// whether its value is secret.
+    /// Checks that a request has an address, and that no secret in it goes over http to another machine. `is_secret` claims
+    /// of a header's name that its value is secret.
     ///
     /// # Errors
     /// See [`AddressError`]. The caller may let [`AddressError::Exposed`] pass if its user allows that.

@@ -18,7 +18,7 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    /// The wait before the same is asked again after attempt `attempt` (from 1); `None` where that would not help.
+    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` where that would not help.
     pub fn wait(&self, attempt: u32) -> Option<Wait> {
         let wait = |head: Option<&Head>| {
             Wait::new(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
@@ -34,7 +34,7 @@ impl Trouble {
         }
     }
 
-    /// A sentence that tells what went wrong.
+    /// A sentence about what went wrong.
     pub fn message(&self) -> Cow<'_, str> {
         match self {
             Trouble::Lost(error) => Cow::Owned(error.to_string()),
@@ -49,7 +49,7 @@ impl Trouble {
         refuses_tools(head.status, body)
     }
 
-    /// Whether the provider would answer if it were not asked for a stream.
+    /// Whether the provider refuses to stream, and may give the whole answer at once.
     pub fn refuses_streaming(&self) -> bool {
         let Trouble::Refused(head, body) = self else { return false };
         match head.status {

@@ -145,7 +145,7 @@ impl Redactor {
     }
 
     /// The length of the beginning of `text` that can be shown before more of the text comes: the rest may be the beginning of a secret
-    /// as this process got it, or of a well-known kind of key. Escaped secrets are not looked for.
+    /// as this process got it, or of a well-known kind of key. A secret that is escaped counts as settled.
     pub fn settled(&self, text: &[u8]) -> usize {
         text.len() - self.secrets.begun(text).max(begun_shape(text))
     }

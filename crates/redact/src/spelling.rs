@@ -111,7 +111,7 @@ fn follow(bytes: &[u8], mut at: usize, secret: &[u8], escapes_first: bool) -> Op
     Some(at)
 }
 
-/// The length of the escape that `rest` begins with, if it stands for `want`.
+/// The length of the escape that `rest` begins with, if it is one of `want`.
 fn escaped(rest: &[u8], want: u8) -> Option<usize> {
     match rest.first()? {
         b'%' => percent(rest, want),

@@ -1,4 +1,4 @@
-//! What to write instead of options that people know from other programs.
+//! What to write instead of options that other programs have.
 
 use std::env;
 use upstream::Api;

@@ -1,4 +1,4 @@
-//! `--probe`: what `--tools-mode auto` finds for a model. The model is asked nothing.
+//! `--probe`: how `--tools-mode auto` decides for a model. The model gets no request.
 
 use super::opening::Opening;
 use super::settings::AskSettings;

@@ -37,7 +37,7 @@ enum AttemptEnd {
 }
 
 impl Session<'_, '_> {
-    /// Asks, again if it must be, and writes the events. Returns the signal that ended it, if one did.
+    /// Asks until something of an answer is written, and writes the events. Returns the signal that ended it, if one did.
     ///
     /// # Errors
     /// Failures of standard output, a request that cannot be made.
@@ -72,14 +72,14 @@ impl Session<'_, '_> {
             let fits = |wait: &Wait| deadline.is_none_or(|deadline| Instant::now() + self.scaled(wait.time) < deadline);
             match attempts.after(&trouble, fits) {
                 NextAttempt::Tagged(words) => {
-                    let message = format!("{words}; the same is asked again with the tools in the prompt");
+                    let message = format!("{words}; asking again with the tools in the prompt");
                     self.warn("tools_refused", &message);
                     self.out.messages().verbose(&message);
                     form.tools = self.opening.turn.tag();
                     refusal = Some(words);
                 }
                 NextAttempt::Whole => {
-                    self.out.messages().verbose("streaming is refused; the whole answer is asked for at once");
+                    self.out.messages().verbose("streaming is refused; asking for the whole answer at once");
                     form.is_whole = true;
                 }
                 NextAttempt::GiveUp(advice) => {
@@ -120,7 +120,7 @@ impl Session<'_, '_> {
 
     /// Reports a long wait before it begins: in the stream, and to a person who sits before it.
     fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
-        let message = format!("{}; the same is asked again {}", trouble::message(trouble), wait.when());
+        let message = format!("{}; asking again {}", trouble::message(trouble), wait.when());
         let message = self.opening.turn.redactor().text(&message).into_owned();
         if wait.is_announced() {
             self.warn("retry_wait", &message);
@@ -247,7 +247,7 @@ impl Session<'_, '_> {
     }
 }
 
-/// A recorded answer. Without a head the connection failed before, which the end of the recording tells.
+/// A recorded answer. A recording without a head is one of a connection that failed, which its end reports.
 fn played(exchange: &Exchange, speed: Speed) -> (Head, Body) {
     let head = exchange.head.clone().unwrap_or(Head { status: 200, ..Head::default() });
     (head, Body::of_recording(Recording::of(exchange), speed))

@@ -1,4 +1,4 @@
-//! The settings of everything that is asked.
+//! The settings of a probe, a dry run and a turn.
 
 use crate::auto::AutoSettings;
 use crate::turn::TurnSettings;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use stdio::Filter;
 
-/// The settings of everything that is asked.
+/// The settings of a probe, a dry run and a turn.
 #[derive(Clone, Debug)]
 pub struct AskSettings {
     /// What was typed as the question.
@@ -41,6 +41,6 @@ pub struct ConnectionSettings {
     pub connect_timeout: Duration,
     /// The longest silence.
     pub idle_timeout: Duration,
-    /// Whether the whole answer is asked for when streaming is refused.
+    /// Whether to ask for the whole answer when streaming is refused.
     pub falls_back: bool,
 }

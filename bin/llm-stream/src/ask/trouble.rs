@@ -7,7 +7,7 @@ use redact::Redactor;
 use std::borrow::Cow;
 use upstream::Stream;
 
-/// A sentence that tells what went wrong.
+/// A sentence about what went wrong.
 pub fn message(trouble: &Trouble) -> Cow<'_, str> {
     match trouble {
         Trouble::Lost(error) => Cow::Owned(sentence(error)),

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named_wherever_it_stands() {
+    fn a_bad_line_is_named_also_behind_the_one_that_fits() {
         for (line, why) in [
             ("ollama/x", "not PATTERN"),
             ("ollama/x maybe", "not PATTERN"),
@@ -85,8 +85,8 @@ mod tests {
             ("ollama/x tag nonsense", "unknown dialect \"nonsense\""),
         ] {
             let text = format!("* native\n{line}\n");
-            let said = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default()).unwrap_err().to_string();
-            assert!(said.starts_with("the/list: line 2: ") && said.contains(why), "{said}");
+            let error = look_up(Path::new("the/list"), &text, "a/b", &Dialects::default()).unwrap_err().to_string();
+            assert!(error.starts_with("the/list: line 2: ") && error.contains(why), "{error}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What was learned of models, on disk: whether they take tools.
+//! What was learned about models, on disk: whether they take tools.
 
 use event::{Object, Raw};
 use std::io::Write;
@@ -11,11 +11,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Capabilities {
     /// The folder; nothing is kept without one.
     pub folder: Option<PathBuf>,
-    /// How long an entry is believed.
+    /// How long an entry is valid.
     pub time_to_live: Duration,
 }
 
-/// What was learned of one model.
+/// What was learned about one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capability {
     /// Whether it takes tools in the request.
@@ -26,7 +26,7 @@ pub struct Capability {
     pub detail: String,
 }
 
-/// How long a server's own list is believed, since its models change.
+/// How long an entry from a server's own list is valid: its models change.
 const LISTED: Duration = Duration::from_secs(3600);
 
 impl Capabilities {
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_is_known_until_it_is_too_old() {
+    fn an_entry_is_valid_until_it_is_too_old() {
         let (folder, cache) = cache("ttl", 7 * 86400);
         cache.put("k", ["http://h", "ollama", "m"], &known(false, "refused"));
         assert_eq!(cache.get("k"), Some(known(false, "refused")));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_or_written_is_no_error() {
+    fn a_file_that_cannot_be_read_or_written_is_not_an_error() {
         let (folder, cache) = cache("broken", 60);
         std::fs::create_dir_all(&folder).unwrap();
         for broken in ["", "nonsense", "{}", "{\"mode\":\"native\",\"source\":\"x\",\"learned\":\"soon\"}", "[1]"] {

@@ -36,7 +36,7 @@ impl Interrupt {
 pub struct Watch {
     signals: Signals,
     wake: UnixStream,
-    /// Never written to: it tells whether the reader is there. `None` when standard output is a file, which has no reader.
+    /// Never written to; an error on it means that the reader left. `None` when standard output is a file, which has no reader.
     stdout: Option<pipe::Sender>,
 }
 

@@ -1,12 +1,12 @@
-//! The forms in which one turn can be asked.
+//! The forms of the request of one turn.
 
 use clap::ValueEnum;
 use tag::Dialect;
 
-/// How a request is made.
+/// The form of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestForm {
-    /// The answer is asked for at once, not as a stream.
+    /// Whether it asks for the whole answer at once, not for a stream.
     pub is_whole: bool,
     /// How the model learns of its tools.
     pub tools: ToolsForm,

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// What one wait for the next bytes of a body gives.
 #[derive(Debug)]
 pub struct Piece<'a> {
-    /// When it came, since the request was sent; `None` where nobody knows.
+    /// When it came, since the request was sent; `None` in a body without times.
     pub at: Option<Duration>,
     /// What came.
     pub what: What<'a>,

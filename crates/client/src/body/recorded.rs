@@ -14,7 +14,7 @@ pub(crate) struct RecordedBody {
     next: usize,
     /// All stalls so far, which count as time of the stream.
     stalled: Duration,
-    /// When the next read is due, once it was asked for.
+    /// When the next read is due, once a wait for it began.
     due: Option<Instant>,
 }
 
