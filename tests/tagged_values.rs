@@ -4,19 +4,19 @@
 use event::{Collect, Scanner};
 use serde_json::{Value, json};
 use std::rc::Rc;
-use tag::{Call, Dialect, Streams};
+use tag::{Dialect, PromptCall, Streams};
 
 const PLACE: &str = "the value";
 
 /// The text of one call whose `text` is this value, as it is.
 fn call(dialect: &Dialect, value: &str) -> String {
     let arguments = json!({"text": PLACE, "mode": "new"}).to_string();
-    dialect.calls(&[Call { id: "", name: "save", arguments: &arguments }]).replacen(PLACE, value, 1)
+    dialect.calls(&[PromptCall { id: "", name: "save", arguments: &arguments }]).replacen(PLACE, value, 1)
 }
 
 /// The markers after that of the last parameter's value.
 fn closers(dialect: &Dialect) -> Vec<String> {
-    let text = dialect.calls(&[Call { id: "", name: "save", arguments: &json!({ "text": PLACE }).to_string() }]);
+    let text = dialect.calls(&[PromptCall { id: "", name: "save", arguments: &json!({ "text": PLACE }).to_string() }]);
     let (_, tail) = text.split_once(PLACE).expect("the value stands in the text");
     let start = ["]<]minimax[>[", "<|close|>", "<"].into_iter().find(|start| tail.contains(start)).unwrap_or("<");
     tail.split(start).skip(2).map(|rest| format!("{start}{}", rest.trim_end())).collect()

@@ -1,7 +1,7 @@
 //! The pieces of text that the search for costly inputs repeats.
 
 use std::collections::BTreeSet;
-use tag::{Call, Dialect};
+use tag::{Dialect, PromptCall};
 
 /// The longest marker, in bytes; longer texts of the table are prompts and sentences.
 const LONGEST_MARKER: usize = 48;
@@ -110,7 +110,7 @@ pub fn prefixes(marker: &str) -> BTreeSet<&str> {
 
 /// A dialect's call of the tool `f`: the text before its argument's value, and the text after it.
 pub fn written(dialect: &Dialect) -> (String, String) {
-    let call = dialect.calls(&[Call { id: "call_1", name: "f", arguments: r#"{"x":"VALUE"}"# }]);
+    let call = dialect.calls(&[PromptCall { id: "call_1", name: "f", arguments: r#"{"x":"VALUE"}"# }]);
     let (before, after) = call.split_once("VALUE").unwrap_or((&call, ""));
     (before.to_owned(), after.to_owned())
 }

@@ -5,11 +5,11 @@ mod events;
 
 use crate::look::{Look, UnknownDialect};
 use crate::parser::Parser;
+use crate::table::Dialects;
 use choice::TagChoice;
 use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use events::{SOURCE, warning_key};
-use crate::table::Dialects;
 use json::Tools;
 use std::borrow::Cow;
 use std::cell::RefCell;
