@@ -56,7 +56,7 @@ pub struct Look {
     /// Forms whose marker ends reasoning that was not closed. The flag: for good, whatever comes later.
     pub(crate) ends: Vec<(&'static Form, bool)>,
     /// Whether messages have headers.
-    pub(crate) messages: bool,
+    pub(crate) has_messages: bool,
 }
 
 /// A name that no dialect has.
@@ -119,7 +119,7 @@ impl Look {
             None => markers.push(Marker { text, targets: vec![target] }),
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut prefilled, mut messages) = (Prefilled::No, false);
+        let (mut prefilled, mut has_messages) = (Prefilled::No, false);
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
             let framing = dialect.framing;
             for form in dialect.forms {
@@ -163,9 +163,9 @@ impl Look {
                 (_, Prefilled::Usually) if !many => Prefilled::Usually,
                 _ => Prefilled::Perhaps,
             };
-            messages |= framing.messages;
+            has_messages |= framing.messages;
         }
-        if messages {
+        if has_messages {
             ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
         }
         // The same turn may begin in the templates of several dialects.
@@ -189,7 +189,7 @@ impl Look {
             reasoning,
             prefilled,
             ends,
-            messages,
+            has_messages,
             markers,
         };
         for (at, marker) in look.markers.iter().enumerate() {

@@ -1,33 +1,46 @@
-//! One choice of one stream: its text, told apart into answer, reasoning and calls.
+//! Separates the text of one choice into answer, reasoning and calls.
 //!
 //! Text that can only be the answer or reasoning is emitted at once. What may be the beginning of a marker is held back until the
 //! next byte decides. Text that may be a call is read by each form that it may be, until one is left or all agree that a call has
 //! begun. The text of the open call alone is kept, so that it can be released when it turns out not to be a call.
 //!
-//! The states ([`Mode`]) and what leads from one to another:
+//! The states ([`Mode`]):
 //!
 //! ```text
-//!              opening marker                   marker of a form
-//!  Reasoning <---------------- Answer --------------------------------> Call
-//!      |                        ^ ^ |                                    |
-//!      |     closing marker     | | |          end of the calls,         |
-//!      +------------------------+ | |          or not a call             |
-//!      |                          | +<-----------------------------------+
-//!      |  marker of a form that   | |
-//!      +--> Call  ends reasoning  | | marker of a header, `to=`
-//!                                 | v
-//!        end of the body          | Header ---> ToolBody ---> Call (the body is the arguments)
-//!      Body ----------------------+   |  ^         |
-//!       ^ ^    another header         |  |         v
-//!       | +---------------------------|--+       Body
-//!       +-----------------------------+
+//!   Reasoning <------> Answer <------> Call <--- Reasoning, ToolBody, Header
+//!                       |  ^
+//!                       v  |
+//!                      Header -----> ToolBody -----> Answer
+//!                       |  ^            |
+//!                       v  |            |
+//!   Answer <----------- Body <----------+
 //! ```
 //!
-//! A quoted call goes back to the state that it came from, and a header that is not one does, too; [`Exclusion`](prose::Exclusion) keeps the same
-//! text from being read in the same way again. A marker of another speaker's turn leads from the answer into a body that has no
-//! end but a header.
+//! | from | to | at |
+//! | --- | --- | --- |
+//! | Answer | Reasoning | its opening marker |
+//! | | Call | a marker of a form, or the first text of a message where a form has no marker |
+//! | | Header | a marker of a header, or `to=` |
+//! | | Body | a marker of another speaker's turn, in which no calls count |
+//! | Reasoning | Answer | its closing marker |
+//! | | Call | a marker of a form that ends reasoning |
+//! | Call | Answer | the end of the calls |
+//! | | the state before | text that shows that it is not a call, or the end of a quoted one |
+//! | Header | Body | its end: the message is for the user or the model itself |
+//! | | Call | its end: the message is for a tool that the header names as one |
+//! | | ToolBody | its end: the message is for a recipient that may be a tool |
+//! | | the state before | text that shows that it is not a header |
+//! | ToolBody | Call | `{`: the body is the arguments |
+//! | | Answer | `<`: the body is a call in a dialect |
+//! | | Body | any other text |
+//! | Body | Answer | its end |
+//! | | Header | the next header |
+//!
+//! Text that goes back to the state before is not read in the same way again: that state carries what is excluded
+//! ([`Exclusion`](prose::Exclusion)).
 
 mod answer;
+mod beginning;
 mod call;
 mod contest;
 mod emitter;
@@ -52,7 +65,8 @@ use router::{Position, Router};
 use std::borrow::Cow;
 use std::rc::Rc;
 
-/// How often a state may read nothing before its text is emitted: the states hand a place to each other a few times at most.
+/// How often in a row a state may read nothing. States hand a place to each other a few times at most: more often is a mistake, and the
+/// text is emitted.
 const IDLE: usize = 16;
 
 /// The parser of one choice; see the module.
@@ -65,15 +79,15 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// A parser for one choice. `tools` are those of the request, where they are known; `prefill` is the end of the prompt,
-    /// where that is known.
+    /// A parser for one choice. `tools`: those of the request, where they are known. `prefill`: the end of the prompt, where that is
+    /// known.
     pub fn new(look: Rc<Look>, tools: Option<Rc<Tools>>, prefill: Option<&str>) -> Parser {
         let mode = prefill.map(|prefill| {
             let opens_reasoning = look.reasoning.iter().any(|(open, close)| {
                 let opened = prefill.rfind(open);
                 opened.is_some() && opened > prefill.rfind(close)
             });
-            let body = if look.messages { messages::prefilled(prefill) } else { None };
+            let body = if look.has_messages { messages::prefilled(prefill) } else { None };
             body.unwrap_or(if opens_reasoning { Prose::Reasoning.into() } else { Mode::default() })
         });
         let emitter = Emitter::new(look.prefilled, prefill.is_some());
@@ -137,7 +151,7 @@ impl Parser {
         }
     }
 
-    /// The text has ended; `cut` says that more should have come.
+    /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let mode = loop {
             match std::mem::take(&mut self.mode) {
@@ -155,7 +169,7 @@ impl Parser {
         self.router.emitter.finish(cut, out);
     }
 
-    /// The provider sent calls of its own: the caller takes back those of the text.
+    /// The provider sent calls of its own: the caller retracts those of the text.
     pub fn forget_calls(&mut self) {
         self.router.emitter.forget();
     }
@@ -183,7 +197,7 @@ impl Parser {
                 Step::Back(n) => {
                     let before = std::mem::take(&mut self.held);
                     match i.checked_sub(n) {
-                        // This text holds all of it: copying what follows would make many such places quadratic.
+                        // The text at hand has these bytes. To copy it for each such place would take quadratic time.
                         Some(at) => i = at,
                         None => (text, i) = (Cow::Owned(before + &text[i..]), 0),
                     }

@@ -19,7 +19,7 @@ pub(crate) struct Quote {
     /// The character and the length of the open code fence.
     fence: Option<(u8, usize)>,
     /// The fence was opened on this line.
-    opened: bool,
+    opened_on_line: bool,
     /// The fence that the last run closed. A word directly after the run makes it an opener of a fence inside this one.
     closed: Option<(u8, usize)>,
     /// How many fences are open, one inside the other. CommonMark does not nest fences, but models do.
@@ -29,11 +29,11 @@ pub(crate) struct Quote {
     /// The character and the length of the run of backticks or tildes at the end of the text.
     run: (u8, usize),
     /// The line has nothing but white space so far.
-    line_start: bool,
+    is_line_start: bool,
     /// The line begins with `>`.
-    block: bool,
+    in_block_quote: bool,
     /// The last character is a quotation mark.
-    mark: bool,
+    is_after_mark: bool,
     /// Whether the message is JSON so far.
     data: Data,
 }
@@ -42,14 +42,14 @@ impl Default for Quote {
     fn default() -> Self {
         Quote {
             fence: None,
-            opened: false,
+            opened_on_line: false,
             closed: None,
             deep: 0,
             code: 0,
             run: (0, 0),
-            line_start: true,
-            block: false,
-            mark: false,
+            is_line_start: true,
+            in_block_quote: false,
+            is_after_mark: false,
             data: Data::default(),
         }
     }
@@ -58,7 +58,7 @@ impl Default for Quote {
 impl Quote {
     /// A call was here: its line goes on outside code, and the message is not JSON.
     pub fn restart(&mut self) {
-        *self = Quote { line_start: false, ..Quote::markdown() };
+        *self = Quote { is_line_start: false, ..Quote::markdown() };
     }
 
     /// The beginning of a text whose JSON does not matter.
@@ -82,17 +82,17 @@ impl Quote {
         }
         let line = match newline(b) {
             Some(at) => {
-                (self.line_start, self.block, self.code, self.opened) = (true, false, 0, false);
+                (self.is_line_start, self.in_block_quote, self.code, self.opened_on_line) = (true, false, 0, false);
                 &b[at + 1..]
             }
             None => b,
         };
-        if self.line_start
+        if self.is_line_start
             && let Some(first) = line.iter().find(|c| !matches!(c, b' ' | b'\t' | b'\r'))
         {
-            (self.line_start, self.block) = (false, *first == b'>');
+            (self.is_line_start, self.in_block_quote) = (false, *first == b'>');
         }
-        self.mark = match last {
+        self.is_after_mark = match last {
             b'"' | b'\'' => true,
             // The last byte of a character of several bytes.
             0x80..=0xbf => text.ends_with(MARKS),
@@ -102,7 +102,7 @@ impl Quote {
 
     /// What follows is quoted, as the text that was passed last is.
     pub fn cite(&mut self) {
-        self.mark = true;
+        self.is_after_mark = true;
     }
 
     /// Takes one backtick or tilde.
@@ -111,7 +111,7 @@ impl Quote {
             self.settle();
         }
         self.run = (c, self.run.1 + 1);
-        self.mark = false;
+        self.is_after_mark = false;
         self.data.push(if c == b'`' { "`" } else { "~" });
     }
 
@@ -121,8 +121,8 @@ impl Quote {
         if length == 0 {
             return;
         }
-        let fence = self.line_start && length >= 3;
-        self.line_start = false;
+        let fence = self.is_line_start && length >= 3;
+        self.is_line_start = false;
         self.closed = None;
         match self.fence {
             Some(open) if fence && open.0 == c && length >= open.1 => {
@@ -130,12 +130,12 @@ impl Quote {
                 (self.fence, self.closed) = (Some(open).filter(|_| self.deep > 0), Some(open));
             }
             // Backticks later on the line of a fence of backticks: it was inline code (section 4.5).
-            Some((b'`', least)) if self.opened && c == b'`' => {
-                (self.fence, self.opened) = (None, false);
+            Some((b'`', least)) if self.opened_on_line && c == b'`' => {
+                (self.fence, self.opened_on_line) = (None, false);
                 self.code = if length == least { 0 } else { least };
             }
             Some(_) => {}
-            None if fence => (self.fence, self.opened, self.deep) = (Some((c, length)), true, 1),
+            None if fence => (self.fence, self.opened_on_line, self.deep) = (Some((c, length)), true, 1),
             None if c == b'~' => {}
             None if self.code == 0 => self.code = length,
             None if self.code == length => self.code = 0,
@@ -146,17 +146,17 @@ impl Quote {
     /// Whether what comes next is quoted.
     pub fn is_quoted(&mut self) -> bool {
         self.settle();
-        self.is_inside() || self.mark
+        self.is_inside() || self.is_after_mark
     }
 
     /// Whether a quotation mark alone quotes what comes next: it quotes a whole call, so that the call is read to its end.
     pub fn is_cited(&self) -> bool {
         // The quotation mark ended any run of backticks before it.
-        self.mark && !self.is_inside()
+        self.is_after_mark && !self.is_inside()
     }
 
     fn is_inside(&self) -> bool {
-        self.fence.is_some() || self.code > 0 || self.block || self.is_data()
+        self.fence.is_some() || self.code > 0 || self.in_block_quote || self.is_data()
     }
 
     /// Whether what comes next is inside a string of an answer that is JSON.
@@ -166,7 +166,7 @@ impl Quote {
 
     /// Whether what comes next begins a line outside code.
     pub fn is_line_start(&self) -> bool {
-        self.line_start && self.run.1 == 0 && self.fence.is_none() && !self.block && !self.is_data()
+        self.is_line_start && self.run.1 == 0 && self.fence.is_none() && !self.in_block_quote && !self.is_data()
     }
 }
 

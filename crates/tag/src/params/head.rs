@@ -18,7 +18,7 @@ pub(super) struct Head {
     /// The marker that ends its value.
     pub closer: Cow<'static, str>,
     /// The parameter has no text: `<a/>`.
-    pub empty: bool,
+    pub is_empty: bool,
 }
 
 /// The type of a value by its head.
@@ -115,7 +115,7 @@ impl<'t> HeadReader<'t> {
         };
         let quoted = ['"', '\''].iter().find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
         let name = quoted.unwrap_or(name).to_owned();
-        Ok(Head { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), empty: false })
+        Ok(Head { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), is_empty: false })
     }
 
     fn attribute(&mut self, open: &str, end: &str, close: &'static str, name: &str, typing: Typing) -> Read<Head> {
@@ -144,7 +144,7 @@ impl<'t> HeadReader<'t> {
             Typing::Named(kind) => kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default()),
         };
         self.at += length + end.len();
-        Ok(Head { length: self.at, name, hint, closer: close.into(), empty: short.is_some() })
+        Ok(Head { length: self.at, name, hint, closer: close.into(), is_empty: short.is_some() })
     }
 
     fn pair(&mut self, key: (&str, &str), kind: Option<(&str, &str)>, value: (&str, &'static str)) -> Read<Head> {
@@ -165,7 +165,7 @@ impl<'t> HeadReader<'t> {
             }
         }
         self.take(value.0)?;
-        Ok(Head { length: self.at, name, hint, closer: value.1.into(), empty: false })
+        Ok(Head { length: self.at, name, hint, closer: value.1.into(), is_empty: false })
     }
 
     fn element(&mut self, prefix: &str) -> Read<Head> {
@@ -177,11 +177,11 @@ impl<'t> HeadReader<'t> {
             return Err(Match::Partial);
         }
         self.space()?;
-        let empty = self.rest().starts_with('/');
-        self.at += usize::from(empty);
+        let is_empty = self.rest().starts_with('/');
+        self.at += usize::from(is_empty);
         self.take(">")?;
         let closer = format!("{prefix}</{name}>").into();
-        Ok(Head { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, empty })
+        Ok(Head { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, is_empty })
     }
 }
 

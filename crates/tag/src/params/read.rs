@@ -127,7 +127,7 @@ impl Params {
                 Match::No => {}
             }
         }
-        if self.form.entities && self.value.as_ref().is_some_and(Value::streams) {
+        if self.form.entities && self.value.as_ref().is_some_and(Value::is_streaming) {
             match plain::entity(text) {
                 Match::Full((length, meant)) => {
                     self.text(&meant, calls);

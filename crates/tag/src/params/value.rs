@@ -15,7 +15,7 @@ pub(super) struct Value {
     form: &'static ParamForm,
     hint: TypeHint,
     /// It is a string and is emitted as it comes.
-    streams: bool,
+    is_streaming: bool,
     /// A line end that is taken off if the value ends with it.
     pending: String,
     /// The text that is held back.
@@ -28,20 +28,20 @@ pub(super) struct Value {
 impl Value {
     /// The value of a parameter with this hint and this schema.
     pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &Typed<'_>, calls: &mut Calls) -> Value {
-        let streams = match hint {
+        let is_streaming = match hint {
             TypeHint::String => true,
             TypeHint::Json => false,
             TypeHint::Unknown => typed.only_string(),
         };
-        if streams {
+        if is_streaming {
             calls.arguments("\"");
         }
-        Value { form, hint, streams, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
+        Value { form, hint, is_streaming, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
     }
 
     /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced before.
-    pub fn streams(&self) -> bool {
-        self.streams
+    pub fn is_streaming(&self) -> bool {
+        self.is_streaming
     }
 
     /// The next piece of its text.
@@ -81,7 +81,7 @@ impl Value {
     }
 
     fn emit(&mut self, piece: &str, calls: &mut Calls) {
-        if !self.streams || self.mark.is_some() {
+        if !self.is_streaming || self.mark.is_some() {
             self.held.push_str(piece);
         } else if !piece.is_empty() {
             self.scratch.clear();
@@ -103,7 +103,7 @@ impl Value {
 
     /// The value had not ended.
     pub fn resume(&mut self, calls: &mut Calls) {
-        if self.mark.take().is_some() && self.streams {
+        if self.mark.take().is_some() && self.is_streaming {
             let held = std::mem::take(&mut self.held);
             self.emit(&held, calls);
         }
@@ -122,7 +122,7 @@ impl Value {
         if self.pending == "\r" {
             self.keep_pending(calls);
         }
-        if self.streams {
+        if self.is_streaming {
             calls.arguments("\"");
         } else if self.convert(typed, &mut calls.text) == Converted::Misfit {
             calls.wrote();

@@ -14,8 +14,8 @@ use crate::outlet::{Outlet, Piece};
 const STEP: usize = 4096;
 
 impl Router {
-    /// An open call. While several forms are read, a character is taken at a time, so that which of them wins depends on the text
-    /// alone and not on how it was split. `held` is given the text before this piece that is to be read again.
+    /// An open call. While several forms compete, it takes one character at a time, so that the winner depends on the text and not on
+    /// its splits. After [`Step::Back`], `held` has the text before this piece that is to be read again.
     pub fn call(&mut self, mut call: Box<OpenCall>, text: &str, held: &mut String, out: &mut dyn Outlet) -> Transition {
         let first = text.chars().next().map_or(1, char::len_utf8);
         let take = if call.contest.is_alone() { floor(text, STEP).max(first) } else { first };
@@ -28,7 +28,7 @@ impl Router {
             }
             if let Some((at, why)) = call.contest.failure() {
                 if was_alone {
-                    // What it found before would have been emitted if the text had come in other pieces.
+                    // In other splits, what it found before the failure is emitted before.
                     self.write(&mut call, out);
                 }
                 break self.fail(*call, at, why, out);
@@ -208,7 +208,7 @@ impl Router {
             Report::Released => call.within = self.literal(call.within, text, out),
             _ => {
                 if !self.emitter.has_calls() {
-                    // A section without a call.
+                    // A section without a call: nothing of it can be reasoning.
                     self.emitter.decide(Prose::Answer, out);
                 }
                 self.emitter.left_out(text, out);
@@ -221,8 +221,8 @@ impl Router {
         }
     }
 
-    /// It is not a call, as became clear after `at` bytes. Returns the text that is to be read again, as something else: all of it
-    /// where nothing but markers and names was read.
+    /// After `at` bytes the text is not a call. Returns the text that is to be read again in another way: all of it, where only markers
+    /// and names were read.
     fn fail(&mut self, mut call: OpenCall, at: usize, why: &'static str, out: &mut dyn Outlet) -> (Mode, String) {
         let is_open = matches!(call.report, Report::Open(_));
         if is_open {

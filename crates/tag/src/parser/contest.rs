@@ -5,7 +5,7 @@ use crate::dialect::Form;
 use crate::run::Run;
 use json::Tools;
 
-/// How much text is allocated for at once: most calls come in many small pieces.
+/// The room for text at first, in bytes: most calls come in many small pieces.
 const ROOM: usize = 256;
 
 /// Forms that read the same text; at least one.
@@ -87,7 +87,8 @@ impl Contest {
         self.candidates.first_mut()
     }
 
-    /// Every candidate reads on in [`Contest::raw`]. Returns whether that leaves all as it was: there is one, and it needs more.
+    /// Every candidate reads on in [`Contest::raw`]. Returns whether there is nothing to decide: one candidate is left, and it needs more
+    /// text.
     pub fn push(&mut self, tools: Option<&Tools>) -> bool {
         if let [winner] = &mut self.candidates[..] {
             winner.push(&self.raw, tools, true);
@@ -142,9 +143,8 @@ impl Contest {
         }
     }
 
-    /// Keeps one candidate, once one of them has a whole call or all have begun to read its arguments: what they have in common
-    /// up to there gives no reason to wait longer. Those that search for a call after other text come last. Returns whether one is
-    /// left.
+    /// Keeps one candidate, once one of them has a complete call, or all have begun to read arguments: to wait longer would delay the
+    /// name. Those that search for a call after other text come last. Returns whether one is left.
     pub fn choose(&mut self) -> bool {
         if self.is_alone() {
             return true;

@@ -4,12 +4,13 @@
 //! Many templates write the opening marker of reasoning into the prompt, so that a message begins inside reasoning without it
 //! (<https://github.com/vllm-project/vllm/issues/13125>). Where the prompt is not known, only the closing marker shows that.
 
+use super::beginning::Beginning;
 use super::gate::Gate;
 use super::prose::Prose;
 use crate::dialect::Prefilled;
 use crate::outlet::{Outlet, Piece};
 
-/// How much of a message whose prompt is not known is held back until it is clear whether it begins inside reasoning, in bytes.
+/// How much of the beginning of a message is held back where its prompt is not known, in bytes.
 const WINDOW: usize = 256;
 
 /// The way out of one choice; see the module.
@@ -33,31 +34,6 @@ enum Unclosed {
     Call(i64),
 }
 
-/// The beginning of a message, held back until it is clear whether it is reasoning or the answer.
-#[derive(Debug, Default)]
-struct Beginning {
-    /// In the order of the text.
-    items: Vec<HeldItem>,
-    /// How much text the items are, in bytes.
-    size: usize,
-}
-
-#[derive(Debug)]
-enum HeldItem {
-    Text(String),
-    /// The text of calls and markers.
-    LeftOut(String),
-    Call {
-        index: i64,
-        id: Option<String>,
-        name: Option<String>,
-        arguments: Option<String>,
-        done: bool,
-    },
-    Retract(i64, &'static str),
-    Warning(&'static str, String, String),
-}
-
 impl Emitter {
     /// The way out of a message; `has_prompt`: the end of its prompt is known.
     pub fn new(prefilled: Prefilled, has_prompt: bool) -> Emitter {
@@ -66,18 +42,23 @@ impl Emitter {
         Emitter { prefilled, unclosed, calls: 0, whole: Vec::new() }
     }
 
-    fn beginning(&mut self) -> Option<&mut Beginning> {
-        if let Unclosed::Prompt(beginning) = &mut self.unclosed { beginning.as_mut() } else { None }
+    fn beginning(&self) -> Option<&Beginning> {
+        if let Unclosed::Prompt(beginning) = &self.unclosed { beginning.as_ref() } else { None }
+    }
+
+    /// What takes events now: the beginning while it is held back.
+    fn outlet<'o>(&'o mut self, out: &'o mut dyn Outlet) -> &'o mut dyn Outlet {
+        if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed { beginning } else { out }
     }
 
     /// Whether the beginning is held back.
     pub fn holds_beginning(&self) -> bool {
-        matches!(self.unclosed, Unclosed::Prompt(Some(_)))
+        self.beginning().is_some()
     }
 
     /// How many bytes of text decide what the beginning is; `None` once that is decided.
-    pub fn room(&mut self) -> Option<usize> {
-        self.beginning().map(|beginning| WINDOW + 1 - beginning.size)
+    pub fn room(&self) -> Option<usize> {
+        self.beginning().map(|beginning| WINDOW + 1 - beginning.size())
     }
 
     pub fn has_calls(&self) -> bool {
@@ -91,32 +72,22 @@ impl Emitter {
 
     /// Text of the answer, unless it may still turn out to be reasoning. Returns what the text after it is.
     pub fn text(&mut self, text: &str, out: &mut dyn Outlet) -> Prose {
-        let is_usual = self.prefilled == Prefilled::Usually;
-        let Some(beginning) = self.beginning().filter(|_| !text.is_empty()) else {
-            if !text.is_empty() {
-                out.content(text);
-            }
+        if text.is_empty() {
+            return Prose::Answer;
+        }
+        self.outlet(out).content(text);
+        let Some(beginning) = self.beginning().filter(|beginning| beginning.size() > WINDOW) else {
             return Prose::Answer;
         };
-        beginning.size += text.len();
-        match beginning.items.last_mut() {
-            Some(HeldItem::Text(last)) => last.push_str(text),
-            _ => beginning.items.push(HeldItem::Text(text.to_owned())),
-        }
-        if beginning.size <= WINDOW {
-            return Prose::Answer;
-        }
-        let has_calls = beginning.items.iter().any(|item| matches!(item, HeldItem::Call { .. }));
-        let prose = if is_usual && !has_calls { Prose::Reasoning } else { Prose::Answer };
+        let is_reasoning = self.prefilled == Prefilled::Usually && !beginning.has_calls();
+        let prose = if is_reasoning { Prose::Reasoning } else { Prose::Answer };
         self.decide(prose, out);
         prose
     }
 
     /// Text that was read and is in no event: markers, and calls.
     pub fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
-        let Some(beginning) = self.beginning() else { return out.left_out(text) };
-        beginning.size += text.len();
-        beginning.items.push(HeldItem::LeftOut(text.to_owned()));
+        self.outlet(out).left_out(text);
         self.limit(0, out);
     }
 
@@ -138,25 +109,18 @@ impl Emitter {
         may_be_taken_back.then(Gate::default)
     }
 
-    /// The piece of the last call that other fields are to be added to.
+    /// An empty piece of the last call.
     pub fn piece<'p>(&self) -> Piece<'p> {
         Piece { index: self.calls - 1, ..Piece::default() }
     }
 
-    /// A piece of a call of which `read` bytes have been read. Nothing is emitted for a piece without a field.
+    /// A piece of a call of which `read` bytes have been read. A piece without a field is not emitted.
     pub fn call(&mut self, piece: Piece<'_>, read: usize, out: &mut dyn Outlet) {
         if piece == (Piece { index: piece.index, ..Piece::default() }) {
             return;
         }
         self.limit(read, out);
-        self.emit(piece, out);
-    }
-
-    fn emit(&mut self, piece: Piece<'_>, out: &mut dyn Outlet) {
-        let Some(beginning) = self.beginning() else { return out.call(piece) };
-        let Piece { index, id, name, arguments, done } = piece;
-        let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
-        beginning.items.push(HeldItem::Call { index, id, name, arguments, done });
+        self.outlet(out).call(piece);
     }
 
     /// The last call is complete. Returns whether that may be emitted now; with a gate it waits for the end of the text.
@@ -173,26 +137,18 @@ impl Emitter {
     /// The last call, of which `read` bytes have been read, is not a call.
     pub fn retract_last(&mut self, read: usize, out: &mut dyn Outlet) {
         self.limit(read, out);
-        self.retract(self.calls - 1, "unparsed", out);
+        let index = self.calls - 1;
+        self.outlet(out).retract(index, "unparsed");
     }
 
-    fn retract(&mut self, index: i64, reason: &'static str, out: &mut dyn Outlet) {
-        match self.beginning() {
-            Some(beginning) => beginning.items.push(HeldItem::Retract(index, reason)),
-            None => out.retract(index, reason),
-        }
-    }
-
+    /// A message for people.
     pub fn warn(&mut self, code: &'static str, message: &str, raw: &str, out: &mut dyn Outlet) {
-        match self.beginning() {
-            Some(beginning) => beginning.items.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned())),
-            None => out.warning(code, message, raw),
-        }
+        self.outlet(out).warning(code, message, raw);
     }
 
-    /// A call of which `read` bytes have been read is held back no longer than any other text.
+    /// A call of which `read` bytes have been read is held back as long as any other text, and no longer.
     fn limit(&mut self, read: usize, out: &mut dyn Outlet) {
-        if self.beginning().is_some_and(|beginning| beginning.size + read > WINDOW) {
+        if self.beginning().is_some_and(|beginning| beginning.size() + read > WINDOW) {
             self.decide(Prose::Answer, out);
         }
     }
@@ -201,25 +157,11 @@ impl Emitter {
     pub fn decide(&mut self, prose: Prose, out: &mut dyn Outlet) {
         let Unclosed::Prompt(beginning) = &mut self.unclosed else { return };
         let Some(beginning) = beginning.take() else { return };
-        let is_reasoning = prose == Prose::Reasoning;
-        if is_reasoning {
+        if prose == Prose::Reasoning {
             self.calls = 0;
             self.whole.clear();
         }
-        for item in beginning.items {
-            match item {
-                HeldItem::Text(text) | HeldItem::LeftOut(text) if is_reasoning => out.reasoning(&text),
-                _ if is_reasoning => {}
-                HeldItem::Text(text) => out.content(&text),
-                HeldItem::LeftOut(text) => out.left_out(&text),
-                HeldItem::Retract(index, reason) => out.retract(index, reason),
-                HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
-                HeldItem::Call { index, id, name, arguments, done } => {
-                    let [id, name, arguments] = [&id, &name, &arguments].map(Option::as_deref);
-                    out.call(Piece { index, id, name, arguments, done });
-                }
-            }
-        }
+        beginning.release(prose, out);
     }
 
     /// The prompt has not opened reasoning.
@@ -232,7 +174,7 @@ impl Emitter {
 
     /// The same before the first text.
     pub fn begin_in_answer(&mut self) {
-        if self.beginning().is_some_and(|beginning| beginning.items.is_empty()) {
+        if self.beginning().is_some_and(Beginning::is_empty) {
             self.unclosed = Unclosed::Nothing;
         }
     }
@@ -276,7 +218,7 @@ impl Emitter {
     fn release(&mut self, out: &mut dyn Outlet) {
         for (index, held) in std::mem::take(&mut self.whole) {
             let arguments = Some(&held[..]).filter(|held| !held.is_empty());
-            self.emit(Piece { index, arguments, done: true, ..Piece::default() }, out);
+            out.call(Piece { index, arguments, done: true, ..Piece::default() });
         }
     }
 
@@ -286,13 +228,12 @@ impl Emitter {
             return;
         }
         for (index, _) in std::mem::take(&mut self.whole).into_iter().rev() {
-            self.retract(index, "reasoning", out);
+            out.retract(index, "reasoning");
         }
-        self.warn(
+        out.warning(
             "late_reasoning",
             "the stream was cut while its calls could still be part of reasoning; if the prompt opens no reasoning, pass --prefill ''",
             "",
-            out,
         );
     }
 

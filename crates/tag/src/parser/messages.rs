@@ -36,7 +36,7 @@ static BODY: Form = Form {
     needs: Needs::Listed,
 };
 
-/// The reader of a message.
+/// Who is to read a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Recipient {
     User,
@@ -68,7 +68,7 @@ impl Router {
             self.position.quote.cite();
             return (prose.into(), Step::On(length));
         }
-        // Where messages have headers, the prompt opens no reasoning beside them.
+        // Headers mark reasoning, so that a prompt for them does not open it.
         self.emitter.settle_prompt(out);
         self.position.restart();
         let refusal = match recipient(fields) {
@@ -204,7 +204,7 @@ fn is_assistants(header: &str) -> bool {
     matches!(role, "" | "assistant") || role.starts_with("to=")
 }
 
-/// The reader of the message with this header.
+/// Who is to read the message with this header.
 fn recipient(header: &str) -> Recipient {
     let to = header.rfind("to=").map(|at| {
         let name = &header[at + 3..];

@@ -27,9 +27,9 @@ pub(super) enum Report {
     /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it is taken for a call, and
     /// released as text.
     Quoted,
-    /// Nothing: the tool is not in the list. The call is read and released in the same way.
+    /// Nothing: the tool is not in the list. The call is read and released as a quoted one is.
     Unlisted {
-        /// The same text has a call that counts, so that the text cannot be released.
+        /// The same text has a call that counts, so that it cannot be released.
         after_call: bool,
     },
     /// Nothing, after an unlisted call that was released. What belongs to the same section is released, too.
@@ -50,7 +50,7 @@ impl Report {
         matches!(self, Report::Quoted | Report::Unlisted { .. } | Report::Released)
     }
 
-    /// Whether arguments are emitted just as they are.
+    /// Whether arguments are emitted as they come.
     pub fn is_direct(&self) -> bool {
         match self {
             Report::Open(gate) => !gate.as_ref().is_some_and(Gate::is_closed),

@@ -14,7 +14,7 @@ use std::rc::Rc;
 /// `More` and `Back` occur.
 pub(super) type Transition = (Mode, crate::calls::Step);
 
-/// What outlives a state. The states are its methods, each in a file of its own: they take the text from where the state begins.
+/// What outlives a state. Each state is a method, in a file of its own: it takes its state and the text at hand.
 #[derive(Debug)]
 pub(super) struct Router {
     pub look: Rc<Look>,
@@ -30,7 +30,7 @@ pub(super) struct Router {
 pub(super) struct Position {
     /// Nothing but white space came before it.
     pub is_first: bool,
-    /// A marker framed the answer: the other markers of the frame are left out, too.
+    /// A marker that opens a frame came: the other markers of the frame are left out, too.
     pub is_framed: bool,
     pub quote: Quote,
 }
@@ -80,8 +80,8 @@ impl Router {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
     }
 
-    /// Emits text just as it is, whatever it looks like. Returns what the text after it is: the beginning of an answer may turn
-    /// out to be reasoning.
+    /// Emits text without a search for markers. Returns what the text after it is: the beginning of an answer may turn out to be
+    /// reasoning.
     pub fn literal(&mut self, prose: Prose, text: &str, out: &mut dyn Outlet) -> Prose {
         if text.is_empty() {
             return prose;

@@ -39,17 +39,13 @@ impl Run {
                 Match::Partial => Step::More(0),
                 Match::No => self.on(n + 1, 0),
             },
-            Part::Space(_) => {
-                let at = space(text);
-                match self.gap(at, LONGEST) {
-                    Some(failed) => failed,
-                    None if at == text.len() => Step::More(at),
-                    None => self.on(n + 1, at),
-                }
-            }
-            Part::Count => {
-                let at = text.bytes().position(|c| !c.is_ascii_digit() && c != b' ').unwrap_or(text.len());
-                match self.gap(at, GAP) {
+            part @ (Part::Space(_) | Part::Count) => {
+                let is_digit = |c: &u8| c.is_ascii_digit() || *c == b' ';
+                let (at, most) = match part {
+                    Part::Count => (text.bytes().take_while(is_digit).count(), GAP),
+                    _ => (space(text), LONGEST),
+                };
+                match self.gap(at, most) {
                     Some(failed) => failed,
                     None if at == text.len() => Step::More(at),
                     None => self.on(n + 1, at),
@@ -72,25 +68,24 @@ impl Run {
             Part::Id { until } => self.id(n, until, text, calls),
             Part::Tag(tag) => self.tag(n, tag, text, context, calls),
             Part::Arguments => self.json_arguments(n, text, context, calls),
-            Part::Calls(keys) => {
+            part @ (Part::Calls(_) | Part::Expression(_)) => {
                 if let Engine::None = self.engine {
-                    self.engine = Engine::Envelope(Box::new(Envelope::new(keys)));
+                    self.engine = match part {
+                        Part::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
+                        Part::Expression(form) => Engine::Expression(Box::new(Expression::new(form))),
+                        _ => Engine::None,
+                    };
                 }
-                let Engine::Envelope(envelope) = &mut self.engine else { return fail("no engine") };
                 let before = calls.ops.len();
-                let step = envelope.push(text, context, calls);
-                self.said(before, calls);
-                self.after_calls(n, step)
-            }
-            Part::Expression(expression) => {
-                if let Engine::None = self.engine {
-                    self.engine = Engine::Expression(Box::new(Expression::new(expression)));
-                }
-                let Engine::Expression(expression) = &mut self.engine else { return fail("no engine") };
-                let before = calls.ops.len();
-                let step = expression.push(text, context, calls);
-                self.said(before, calls);
-                self.after_calls(n, step)
+                let step = match &mut self.engine {
+                    Engine::Envelope(envelope) => envelope.push(text, context, calls),
+                    Engine::Expression(expression) => expression.push(text, context, calls),
+                    _ => fail("no engine"),
+                };
+                self.follow(&calls.ops[before..]);
+                let Step::Done(length) = step else { return step };
+                (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
+                Step::On(length)
             }
             Part::Params(params) => {
                 if let Engine::None = self.engine {
@@ -132,23 +127,13 @@ impl Run {
     }
 
     /// Follows what an engine that reads whole calls has found.
-    fn said(&mut self, before: usize, calls: &Calls) {
-        for op in &calls.ops[before..] {
+    fn follow(&mut self, ops: &[Op]) {
+        for op in ops {
             match op {
                 Op::Name(_) => self.has_begun = true,
                 Op::Done => (self.has_begun, self.whole) = (false, self.whole + 1),
                 _ => {}
             }
-        }
-    }
-
-    fn after_calls(&mut self, n: usize, step: Step) -> Step {
-        match step {
-            Step::Done(length) => {
-                (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
-                Step::On(length)
-            }
-            step => step,
         }
     }
 

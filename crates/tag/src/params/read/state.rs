@@ -132,7 +132,7 @@ impl Params {
         self.closer = head.closer;
         self.is_line_start = false;
         self.state = ParamsState::Start;
-        if head.empty {
+        if head.is_empty {
             self.end_value(context, calls);
         }
     }
@@ -156,7 +156,7 @@ impl Params {
 
     /// A marker of a CDATA section, which a value that is held back keeps until its end.
     pub(super) fn raw(&mut self, mark: &str, calls: &mut Calls) {
-        if let Some(value) = self.value.as_mut().filter(|value| !value.streams()) {
+        if let Some(value) = self.value.as_mut().filter(|value| !value.is_streaming()) {
             value.data(mark, calls);
         }
     }

@@ -1,0 +1,98 @@
+//! The beginning of a message, held back until it is clear whether it is reasoning or the answer.
+
+use super::prose::Prose;
+use crate::outlet::{Outlet, Piece};
+
+/// An outlet that keeps what it takes.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    /// In the order of the text.
+    items: Vec<HeldItem>,
+    /// How much text the items are, in bytes.
+    size: usize,
+}
+
+#[derive(Debug)]
+enum HeldItem {
+    Text(String),
+    /// The text of calls and markers.
+    LeftOut(String),
+    Call {
+        index: i64,
+        id: Option<String>,
+        name: Option<String>,
+        arguments: Option<String>,
+        done: bool,
+    },
+    Retract(i64, &'static str),
+    Warning(&'static str, String, String),
+}
+
+impl Beginning {
+    /// Whether nothing came so far.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// How much text is held back, in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether a call came, even one that was retracted.
+    pub fn has_calls(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, HeldItem::Call { .. }))
+    }
+
+    /// Emits everything: as it came, or all text as reasoning, in which calls do not count.
+    pub fn release(self, prose: Prose, out: &mut dyn Outlet) {
+        let is_reasoning = prose == Prose::Reasoning;
+        for item in self.items {
+            match item {
+                HeldItem::Text(text) | HeldItem::LeftOut(text) if is_reasoning => out.reasoning(&text),
+                _ if is_reasoning => {}
+                HeldItem::Text(text) => out.content(&text),
+                HeldItem::LeftOut(text) => out.left_out(&text),
+                HeldItem::Retract(index, reason) => out.retract(index, reason),
+                HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
+                HeldItem::Call { index, id, name, arguments, done } => {
+                    let [id, name, arguments] = [&id, &name, &arguments].map(Option::as_deref);
+                    out.call(Piece { index, id, name, arguments, done });
+                }
+            }
+        }
+    }
+}
+
+impl Outlet for Beginning {
+    fn content(&mut self, text: &str) {
+        self.size += text.len();
+        match self.items.last_mut() {
+            Some(HeldItem::Text(last)) => last.push_str(text),
+            _ => self.items.push(HeldItem::Text(text.to_owned())),
+        }
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.content(text);
+    }
+
+    fn call(&mut self, piece: Piece<'_>) {
+        let Piece { index, id, name, arguments, done } = piece;
+        let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
+        self.items.push(HeldItem::Call { index, id, name, arguments, done });
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.items.push(HeldItem::Retract(index, reason));
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.items.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned()));
+    }
+
+    fn left_out(&mut self, text: &str) {
+        self.size += text.len();
+        self.items.push(HeldItem::LeftOut(text.to_owned()));
+    }
+}
