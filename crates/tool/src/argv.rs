@@ -13,11 +13,11 @@ use crate::refusal::{MAX_ITEM, Refusal};
 /// A command line with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    items: Vec<Vec<Part>>,
+    items: Vec<Vec<ItemPart>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum ItemPart {
     Text(String),
     Argument(String),
 }
@@ -36,7 +36,7 @@ impl Template {
             }
             let parts = parts(item);
             for part in &parts {
-                let Part::Argument(name) = part else { continue };
+                let ItemPart::Argument(name) = part else { continue };
                 if n == 0 {
                     return Err("the program itself must not come from an argument, write its name".to_owned());
                 }
@@ -46,7 +46,7 @@ impl Template {
                     ));
                 }
             }
-            if let [Part::Text(text), Part::Argument(name), ..] = &parts[..]
+            if let [ItemPart::Text(text), ItemPart::Argument(name), ..] = &parts[..]
                 && text.starts_with('-')
                 && !text.contains('=')
             {
@@ -75,8 +75,8 @@ impl Template {
             let mut complete = true;
             for part in parts {
                 match part {
-                    Part::Text(text) => item.push_str(text),
-                    Part::Argument(name) => {
+                    ItemPart::Text(text) => item.push_str(text),
+                    ItemPart::Argument(name) => {
                         last = name;
                         match arguments.get(name) {
                             Some(value) => item.push_str(&plain(value)),
@@ -89,10 +89,10 @@ impl Template {
                 continue;
             }
             match parts.first() {
-                Some(Part::Argument(name)) if item.starts_with('-') && !only_operands => {
+                Some(ItemPart::Argument(name)) if item.starts_with('-') && !only_operands => {
                     return Err(Refusal::Option(name.clone()));
                 }
-                Some(Part::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => only_operands = true,
+                Some(ItemPart::Text(_)) if parts.len() == 1 && item == "--" && !argv.is_empty() => only_operands = true,
                 _ => {}
             }
             if item.len() > MAX_ITEM {
@@ -105,7 +105,7 @@ impl Template {
 }
 
 /// Splits an item at its places for arguments.
-fn parts(item: &str) -> Vec<Part> {
+fn parts(item: &str) -> Vec<ItemPart> {
     let mut parts = Vec::new();
     let mut text = String::new();
     let mut rest = item;
@@ -119,9 +119,9 @@ fn parts(item: &str) -> Vec<Part> {
             rest = &inner[name.len() + 3..];
         } else if let Some(name) = named(inner) {
             if !text.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut text)));
+                parts.push(ItemPart::Text(std::mem::take(&mut text)));
             }
-            parts.push(Part::Argument(name.to_owned()));
+            parts.push(ItemPart::Argument(name.to_owned()));
             rest = &inner[name.len() + 1..];
         } else {
             text.push('{');
@@ -130,7 +130,7 @@ fn parts(item: &str) -> Vec<Part> {
     }
     text.push_str(rest);
     if !text.is_empty() || parts.is_empty() {
-        parts.push(Part::Text(text));
+        parts.push(ItemPart::Text(text));
     }
     parts
 }

@@ -11,7 +11,7 @@ pub(crate) type CallKey = (Option<Box<str>>, Box<str>);
 
 /// A call as the model requested it. Its tool may not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct RequestedCall {
     /// The stream it belongs to, as JSON; `None` is the unnamed one.
     pub stream: Option<Box<str>>,
     /// The choice it belongs to.
@@ -28,9 +28,9 @@ pub struct Call {
     pub arguments: Result<Arguments, Refusal>,
 }
 
-impl Call {
+impl RequestedCall {
     /// Reads a `tool_call` event.
-    pub fn of_event(event: &Event<'_>) -> Call {
+    pub fn of_event(event: &Event<'_>) -> RequestedCall {
         let call = ToolCall::read(event);
         let arguments = match (call.error, call.arguments) {
             (Some(error), _) => {
@@ -41,7 +41,7 @@ impl Call {
             (None, Some(arguments)) => Arguments::read(&arguments.text()),
             (None, None) => Err(Refusal::NotAnObject("null")),
         };
-        Call {
+        RequestedCall {
             stream: event.stream().map(|s| s.text().into()),
             choice: event.choice(),
             t: event.t().map(|t| t.text().into()),
@@ -53,7 +53,7 @@ impl Call {
     }
 
     /// Reads the calls of an assistant's message, in order. `event` is the line that holds the message.
-    pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<Call> {
+    pub fn of_message(event: Option<&Event<'_>>, message: Raw<'_>) -> Vec<RequestedCall> {
         let calls = message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate();
         calls
             .map(|(n, call)| {
@@ -64,7 +64,7 @@ impl Call {
                     Some(arguments) => Arguments::read(arguments.text()),
                     None => Arguments::read(""),
                 };
-                Call {
+                RequestedCall {
                     stream: event.and_then(|e| e.stream()).map(|s| s.text().into()),
                     choice: event.map_or(0, |e| e.choice()),
                     t: event.and_then(|e| e.t()).map(|t| t.text().into()),
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn both_places_give_the_same_call() {
         let mut s = Scanner::default();
-        let one = Call::of_event(
+        let one = RequestedCall::of_event(
             &s.read(r#"{"type":"tool_call","index":0,"tool_id":"a","tool_name":"w","arguments":{ "x" : 1 }}"#).unwrap(),
         );
         let line = r#"{"type":"message","message":{"role":"assistant","tool_calls":[
             {"id":"a","type":"function","function":{"name":"w","arguments":"{\"x\":\n1}"}},{"function":{"name":"v","arguments":{"y":2}}},{"id":"c","function":{"name":"u"}}]}}"#
             .replace('\n', " ");
         let event = s.read(&line).unwrap();
-        let all = Call::of_message(Some(&event), event.get("message").unwrap());
+        let all = RequestedCall::of_message(Some(&event), event.get("message").unwrap());
         assert_eq!((&all[0].id, &all[0].name, &all[0].arguments), (&one.id, &one.name, &one.arguments));
         assert_eq!(all[0].fingerprint(), one.fingerprint());
         assert_eq!((all[1].id.as_ref(), all[1].arguments.as_ref().unwrap().text()), ("call_1", "{\"y\":2}"));
@@ -127,12 +127,12 @@ mod tests {
     fn what_an_earlier_stage_refused_stays_refused() {
         let mut s = Scanner::default();
         let line = r#"{"type":"tool_call","index":1,"tool_name":"w","arguments":null,"error":{"code":"incomplete","message":"cut"}}"#;
-        let call = Call::of_event(&s.read(line).unwrap());
+        let call = RequestedCall::of_event(&s.read(line).unwrap());
         assert_eq!(
             (call.id.as_ref(), call.arguments.unwrap_err().to_string()),
             ("call_1", "incomplete: cut".to_owned())
         );
-        let call = Call::of_event(&s.read(r#"{"type":"tool_call","tool_id":"x","tool_name":"w"}"#).unwrap());
+        let call = RequestedCall::of_event(&s.read(r#"{"type":"tool_call","tool_id":"x","tool_name":"w"}"#).unwrap());
         assert!(call.arguments.is_err() && call.fingerprint().is_none());
     }
 }

@@ -1,9 +1,9 @@
 //! How a call enters the plan: what is known of it already, and whether it may run.
 
-use crate::call::Call;
+use crate::call::RequestedCall;
 use crate::class::Class;
-use crate::judge::Ready;
-use crate::log::Past;
+use crate::judge::ReadyCall;
+use crate::log::LoggedCall;
 use crate::result::{Answer, Status};
 use crate::schedule::Schedule;
 use crate::turn::{CallState, PlannedCall};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 
 impl Schedule {
     /// Takes a call in, and answers it if it is not to run. `past` is what the input itself says of it further on.
-    pub(crate) fn add(&mut self, turn: u64, call: Call, past: Option<Past>) -> u64 {
+    pub(crate) fn add(&mut self, turn: u64, call: RequestedCall, past: Option<LoggedCall>) -> u64 {
         let call = Rc::new(call);
         let foreseen = past.is_some();
         let (mut told, mut sent) = (false, false);
@@ -25,7 +25,7 @@ impl Schedule {
         let too_many = self.turns.get(&turn).is_some_and(|turn| turn.order.len() >= self.settings.max_calls);
         let verdict = match (self.again(&call), known) {
             (Some(answer), _) => Err(answer),
-            (None, Some(Past { answer: Some(answer), .. })) => Err(answer),
+            (None, Some(LoggedCall { answer: Some(answer), .. })) => Err(answer),
             (None, _) if too_many => Err(Rc::new(crowded(self.settings.max_calls))),
             (None, known) if self.judge.rules.denied.contains(call.id.as_ref()) => {
                 Err(Rc::new(denied(known.is_some_and(|past| past.started))))
@@ -66,7 +66,7 @@ impl Schedule {
     }
 
     /// The answer to a call that this run has had already.
-    fn again(&self, call: &Call) -> Option<Rc<Answer>> {
+    fn again(&self, call: &RequestedCall) -> Option<Rc<Answer>> {
         let (first, answer) = self.seen.get(&call.key())?;
         if first.fingerprint().is_none() || first.fingerprint() != call.fingerprint() {
             return None;
@@ -87,12 +87,12 @@ impl Schedule {
     }
 
     /// Whether a call that was started before, and whose result nobody knows, may run again without asking.
-    fn may_run_again(&self, call: &Call, ready: &Ready) -> bool {
+    fn may_run_again(&self, call: &RequestedCall, ready: &ReadyCall) -> bool {
         ready.class == Class::Read || self.judge.rules.approved.contains(call.id.as_ref())
     }
 }
 
-fn interrupted(call: &Call) -> Answer {
+fn interrupted(call: &RequestedCall) -> Answer {
     let id = &call.id;
     Answer::new(
         Status::Pending,

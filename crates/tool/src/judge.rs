@@ -1,6 +1,6 @@
 //! Whether a call may run, and as what command.
 
-use crate::call::Call;
+use crate::call::RequestedCall;
 use crate::class::Class;
 use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
@@ -37,7 +37,7 @@ impl Rules {
 
 /// A call that may run.
 #[derive(Clone, Debug)]
-pub struct Ready {
+pub struct ReadyCall {
     /// Its tool.
     pub tool: Rc<Tool>,
     /// What it may do, and so when it starts.
@@ -60,7 +60,7 @@ impl Judge {
     ///
     /// # Errors
     /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without a command.
-    pub fn look(&self, call: &Call) -> Result<Ready, Answer> {
+    pub fn look(&self, call: &RequestedCall) -> Result<ReadyCall, Answer> {
         let name = call.name.as_ref();
         let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
         if !self.rules.let_through(name) {
@@ -87,7 +87,7 @@ impl Judge {
             );
             return Err(Answer::new(Status::Pending, why));
         }
-        Ok(Ready { tool: Rc::clone(tool), class: exec.class, argv })
+        Ok(ReadyCall { tool: Rc::clone(tool), class: exec.class, argv })
     }
 
     fn unknown(&self, name: &str) -> Answer {
@@ -133,11 +133,11 @@ mod tests {
         {"name":"remove","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["rm","--","{path}"],"class":"danger"}},
         {"name":"later"}]"#;
 
-    fn look(rules: Rules, name: &str, arguments: &str) -> Result<Ready, Answer> {
+    fn look(rules: Rules, name: &str, arguments: &str) -> Result<ReadyCall, Answer> {
         let judge = Judge { tools: Tools::read(FILE).unwrap(), rules };
         let line =
             format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#, quoted(name));
-        judge.look(&Call::of_event(&Scanner::default().read(&line).unwrap()))
+        judge.look(&RequestedCall::of_event(&Scanner::default().read(&line).unwrap()))
     }
 
     fn answer(name: &str, arguments: &str) -> (Status, String) {

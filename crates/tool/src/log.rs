@@ -3,7 +3,7 @@
 //! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a history. Every time
 //! a call of one id begins again after it was answered, that is a further call of that id.
 
-use crate::call::{Call, CallKey};
+use crate::call::{CallKey, RequestedCall};
 use crate::canonical::Hash;
 use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
@@ -14,7 +14,7 @@ use std::rc::Rc;
 
 /// One call of a log.
 #[derive(Clone, Debug, Default)]
-pub struct Past {
+pub(crate) struct LoggedCall {
     /// Its name and arguments, where an assistant's message told them.
     pub fingerprint: Option<Hash>,
     /// An assistant's message lists it.
@@ -27,7 +27,7 @@ pub struct Past {
     pub sent: bool,
 }
 
-impl Past {
+impl LoggedCall {
     /// Whether it needs nothing more in this log.
     fn is_over(&self) -> bool {
         self.sent || (self.answer.is_some() && !self.listed)
@@ -45,9 +45,9 @@ impl Past {
 /// What a log knows.
 #[derive(Debug, Default)]
 pub struct Log {
-    calls: HashMap<CallKey, Vec<Past>>,
+    calls: HashMap<CallKey, Vec<LoggedCall>>,
     /// The calls of the last assistant's message, while nothing but tool messages follows it.
-    open: Vec<Call>,
+    open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them: there they have arguments like any other.
     refused: HashMap<CallKey, Refusal>,
     /// The choice whose calls are run.
@@ -84,7 +84,7 @@ impl Log {
         }
         match event.kind() {
             Kind::ToolCall => {
-                let call = Call::of_event(event);
+                let call = RequestedCall::of_event(event);
                 let key = call.key();
                 match call.arguments {
                     Ok(_) => self.refused.remove(&key),
@@ -100,13 +100,13 @@ impl Log {
                 let past = self.entry((event.stream().map(|s| s.text().into()), id.str().into()));
                 if is_start {
                     // A start after a result is another call, also before its message; an answer that is not yet sent is not.
-                    if past.last().is_none_or(Past::is_over) {
-                        past.push(Past::default());
+                    if past.last().is_none_or(LoggedCall::is_over) {
+                        past.push(LoggedCall::default());
                     }
                     last(past).started = true;
                 } else if let Some(answer) = Answer::read(event) {
                     if past.last().is_none_or(|p| p.sent) {
-                        past.push(Past::default());
+                        past.push(LoggedCall::default());
                     }
                     // The same result may stand in the log twice, by the journal and by the pipe.
                     last(past).answer.get_or_insert_with(|| Rc::new(answer));
@@ -126,7 +126,7 @@ impl Log {
     fn message(&mut self, event: Option<&Event<'_>>, message: Raw<'_>) {
         match message.get_str("role").as_deref() {
             Some("assistant") => {
-                self.open = Call::of_message(event, message);
+                self.open = RequestedCall::of_message(event, message);
                 let mut listed = HashSet::new();
                 self.open.retain(|call| listed.insert(call.id.clone())); // one id, one call
                 for n in 0..self.open.len() {
@@ -136,7 +136,7 @@ impl Log {
                     let fingerprint = self.open[n].fingerprint();
                     let past = self.entry(self.open[n].key());
                     if past.last().is_none_or(|p| p.sent) {
-                        past.push(Past::default());
+                        past.push(LoggedCall::default());
                     }
                     let past = last(past);
                     (past.listed, past.fingerprint) = (true, fingerprint);
@@ -147,7 +147,7 @@ impl Log {
                 let content = message.get("content").map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
                 let past = self.entry((event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into()));
                 if past.is_empty() {
-                    past.push(Past::default());
+                    past.push(LoggedCall::default());
                 }
                 let past = last(past);
                 past.sent = true;
@@ -160,31 +160,32 @@ impl Log {
     }
 
     /// What the log knows of a call that comes again: the last call of its id, if it can be the same.
-    pub fn last(&self, call: &Call) -> Option<&Past> {
+    pub(crate) fn last(&self, call: &RequestedCall) -> Option<&LoggedCall> {
         self.calls.get(&call.key())?.last().filter(|past| past.fits(call.fingerprint().as_ref()))
     }
 
     /// Takes out the first call of its id: for reading ahead in the very log that the calls are then taken from.
-    pub fn take_first(&mut self, call: &Call) -> Option<Past> {
+    pub(crate) fn take_first(&mut self, call: &RequestedCall) -> Option<LoggedCall> {
         let past = self.calls.get_mut(&call.key())?;
         if past.is_empty() { None } else { Some(past.remove(0)) }
     }
 
     /// The calls of the turn that the log ends in, in order, if some of them still lack their tool message.
-    pub fn open_turn(&self) -> &[Call] {
-        let lacking = |call: &Call| self.calls.get(&call.key()).and_then(|p| p.last()).is_none_or(|past| !past.sent);
+    pub(crate) fn open_turn(&self) -> &[RequestedCall] {
+        let lacking =
+            |call: &RequestedCall| self.calls.get(&call.key()).and_then(|p| p.last()).is_none_or(|past| !past.sent);
         if self.open.iter().any(lacking) { &self.open } else { &[] }
     }
 
-    fn entry(&mut self, key: CallKey) -> &mut Vec<Past> {
+    fn entry(&mut self, key: CallKey) -> &mut Vec<LoggedCall> {
         self.calls.entry(key).or_default()
     }
 }
 
 /// The last of a list that is known to hold one.
-fn last(past: &mut Vec<Past>) -> &mut Past {
+fn last(past: &mut Vec<LoggedCall>) -> &mut LoggedCall {
     if past.is_empty() {
-        past.push(Past::default());
+        past.push(LoggedCall::default());
     }
     let n = past.len() - 1;
     &mut past[n]
@@ -200,9 +201,9 @@ mod tests {
         log
     }
 
-    fn call(id: &str, x: i32) -> Call {
+    fn call(id: &str, x: i32) -> RequestedCall {
         let line = format!(r#"{{"type":"tool_call","tool_id":"{id}","tool_name":"w","arguments":{{"x":{x}}}}}"#);
-        Call::of_event(&Scanner::default().read(&line).unwrap())
+        RequestedCall::of_event(&Scanner::default().read(&line).unwrap())
     }
 
     const ASKED: &str = r#"{"type":"message","message":{"role":"assistant","tool_calls":[

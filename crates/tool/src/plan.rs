@@ -6,7 +6,7 @@
 //! - A call that was taken back, or whose turn failed or was cut, is not started; if it runs, it is stopped.
 //! - No call runs twice: not one that a log answers, not one that comes again.
 
-use crate::call::Call;
+use crate::call::RequestedCall;
 use crate::class::Class;
 use crate::judge::Judge;
 use crate::log::Log;
@@ -92,7 +92,7 @@ impl Plan {
                 let lost = warning.code == "not_an_event";
                 self.lost |= lost && may_hold_event(&warning.raw.unwrap_or_default().str());
             }
-            Kind::ToolCall if mine => self.tool_call(Call::of_event(event)),
+            Kind::ToolCall if mine => self.tool_call(RequestedCall::of_event(event)),
             Kind::Retract if mine => {
                 let Retract { index, tool_id, .. } = Retract::read(event);
                 schedule.retract(&stream(), tool_id.map(Text::str).as_deref(), index);
@@ -100,7 +100,10 @@ impl Plan {
             Kind::Message if mine => {
                 let message = Message::read(event);
                 if message.is_of("assistant") {
-                    self.commit(&stream(), message.message.with(|message| Call::of_message(Some(event), message)));
+                    self.commit(
+                        &stream(),
+                        message.message.with(|message| RequestedCall::of_message(Some(event), message)),
+                    );
                 }
             }
             Kind::Error => {
@@ -192,7 +195,7 @@ impl Plan {
         self.schedule.steps.extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
     }
 
-    fn tool_call(&mut self, call: Call) {
+    fn tool_call(&mut self, call: RequestedCall) {
         let schedule = &mut self.schedule;
         let turn = schedule.open_turn(call.stream.clone());
         if schedule.turns[&turn].order.iter().any(|key| schedule.calls[key].call.id == call.id) {
@@ -207,7 +210,7 @@ impl Plan {
     }
 
     /// The assistant's message: it confirms the calls that it lists, and no others.
-    fn commit(&mut self, stream: &StreamName, calls: Vec<Call>) {
+    fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
         let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
         let turn = schedule.open.remove(stream).unwrap_or_else(|| schedule.new_turn(stream.clone()));

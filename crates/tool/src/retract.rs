@@ -1,6 +1,6 @@
 //! Calls that do not hold: taken back by a `retract`, left out of the message, or of a turn that failed.
 
-use crate::call::Call;
+use crate::call::RequestedCall;
 use crate::result::{Answer, Status};
 use crate::schedule::{Schedule, StreamName};
 use crate::step::PlanStep;
@@ -13,7 +13,8 @@ impl Schedule {
     /// A call that was begun or emitted does not hold. Before its message it is dropped. After it, the history lists the call and needs
     /// a result of it, so the call is cancelled and answered: this is how a user cancels one call.
     pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
-        let matches = |call: &Call| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
+        let matches =
+            |call: &RequestedCall| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
         let find = |turn: &Turn, calls: &BTreeMap<u64, PlannedCall>| {
             turn.order.iter().copied().find(|key| calls.get(key).is_some_and(|item| matches(&item.call)))
         };

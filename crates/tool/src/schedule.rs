@@ -1,6 +1,6 @@
 //! The calls of all turns: which wait, which run, and what is to be done next.
 
-use crate::call::{Call, CallKey};
+use crate::call::{CallKey, RequestedCall};
 use crate::judge::Judge;
 use crate::log::Log;
 use crate::result::{Answer, Status};
@@ -30,7 +30,7 @@ pub(crate) struct Schedule {
     pub(crate) queue: VecDeque<u64>,
     pub(crate) running: usize,
     /// Calls of this run by stream and id, and what came of them.
-    pub(crate) seen: HashMap<CallKey, (Rc<Call>, Option<Rc<Answer>>)>,
+    pub(crate) seen: HashMap<CallKey, (Rc<RequestedCall>, Option<Rc<Answer>>)>,
     pub(crate) numbers: u64,
     pub(crate) stopped: bool,
     pub(crate) steps: Vec<PlanStep>,

@@ -1,7 +1,7 @@
 //! What a plan is told, and what it says is to be done.
 
-use crate::call::Call;
-use crate::judge::Ready;
+use crate::call::RequestedCall;
+use crate::judge::ReadyCall;
 use crate::result::Answer;
 use std::rc::Rc;
 
@@ -42,9 +42,9 @@ pub enum PlanStep {
         /// Names the call in [`crate::Plan::done`] and [`PlanStep::Stop`].
         key: u64,
         /// The call.
-        call: Rc<Call>,
+        call: Rc<RequestedCall>,
         /// What to run.
-        ready: Rc<Ready>,
+        ready: Rc<ReadyCall>,
     },
     /// Stop that call, which runs; [`crate::Plan::done`] is still to be told.
     Stop {
@@ -54,14 +54,14 @@ pub enum PlanStep {
     /// Write the `tool_result`.
     Result {
         /// The call.
-        call: Rc<Call>,
+        call: Rc<RequestedCall>,
         /// What came of it.
         answer: Rc<Answer>,
     },
     /// Write the tool message.
     Message {
         /// The call.
-        call: Rc<Call>,
+        call: Rc<RequestedCall>,
         /// What came of it.
         answer: Rc<Answer>,
     },

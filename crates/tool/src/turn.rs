@@ -1,7 +1,7 @@
 //! What the plan keeps of a turn and of each of its calls.
 
-use crate::call::Call;
-use crate::judge::Ready;
+use crate::call::RequestedCall;
+use crate::judge::ReadyCall;
 use crate::result::{Answer, Status};
 use crate::step::{Order, PlanStep};
 use std::collections::{BTreeMap, HashSet};
@@ -24,9 +24,9 @@ pub(crate) enum CallState {
 #[derive(Debug)]
 pub(crate) struct PlannedCall {
     pub(crate) turn: u64,
-    pub(crate) call: Rc<Call>,
+    pub(crate) call: Rc<RequestedCall>,
     /// What would run; `None` for a call that was answered without.
-    pub(crate) ready: Option<Rc<Ready>>,
+    pub(crate) ready: Option<Rc<ReadyCall>>,
     pub(crate) state: CallState,
     /// It was started in this run.
     pub(crate) ran: bool,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 use tokio::sync::{Notify, mpsc};
-use tool::{Answer, Call, Exec, Limits, Ready, Status};
+use tool::{Answer, Exec, Limits, ReadyCall, RequestedCall, Status};
 
 /// How long a supervisor may take to end its command before it is given up.
 const BACKSTOP: Duration = Duration::from_secs(5);
@@ -94,8 +94,8 @@ impl Runner {
     /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its output is reported as it appears.
     pub async fn run(
         &self,
-        call: &Call,
-        ready: &Ready,
+        call: &RequestedCall,
+        ready: &ReadyCall,
         handle: &Handle,
         progress: Option<(u64, mpsc::Sender<Report>)>,
     ) -> Answer {

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
-use tool::{Answer, Call, Hash, Plan, PlanStep, Ready, one_line};
+use tool::{Answer, Hash, Plan, PlanStep, ReadyCall, RequestedCall, one_line};
 
 /// The calls of a run.
 pub struct Calls {
@@ -39,8 +39,8 @@ pub struct Calls {
 
 /// A call that runs.
 struct ActiveCall {
-    call: Rc<Call>,
-    ready: Rc<Ready>,
+    call: Rc<RequestedCall>,
+    ready: Rc<ReadyCall>,
     handle: Rc<Handle>,
     /// The key under which its result is kept, if it is.
     cache: Option<Hash>,
@@ -51,7 +51,7 @@ struct ActiveCall {
 impl ActiveCall {
     /// Has `write` write the event that announces the call.
     fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
-        let Call { id, name, stream, choice, .. } = &*self.call;
+        let RequestedCall { id, name, stream, choice, .. } = &*self.call;
         let summary = self.call.summary();
         let intent = ToolUse {
             tool_name: (&**name).into(),
@@ -127,7 +127,14 @@ impl Calls {
     }
 
     /// Announces a call, or takes its result from the cache.
-    fn begin(&mut self, key: u64, call: Rc<Call>, ready: Rc<Ready>, out: &mut LineWriter<'_>, t: Option<&str>) {
+    fn begin(
+        &mut self,
+        key: u64,
+        call: Rc<RequestedCall>,
+        ready: Rc<ReadyCall>,
+        out: &mut LineWriter<'_>,
+        t: Option<&str>,
+    ) {
         let cache = self.cache_key(&call, &ready);
         if let (Some(name), Some(cache)) = (&cache, &self.cache)
             && let Some(exec) = &ready.tool.exec
@@ -236,7 +243,7 @@ impl Calls {
         stdio::message("tool-exec", &text);
     }
 
-    fn write_result(&self, call: &Call, answer: &Answer, out: &mut LineWriter<'_>) {
+    fn write_result(&self, call: &RequestedCall, answer: &Answer, out: &mut LineWriter<'_>) {
         let summary = one_line(&answer.output);
         let result = answer.event(&call.id, &call.name, &summary, self.now());
         out.write(result, call.stream.as_deref(), call.choice, None);
@@ -249,7 +256,7 @@ impl Calls {
     }
 
     /// The key under which the result of a call is kept, if it is kept.
-    fn cache_key(&self, call: &Call, ready: &Ready) -> Option<Hash> {
+    fn cache_key(&self, call: &RequestedCall, ready: &ReadyCall) -> Option<Hash> {
         self.cache.as_ref()?;
         let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
         exec.cache?;

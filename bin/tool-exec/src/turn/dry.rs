@@ -4,7 +4,7 @@ use super::failure;
 use event::payload::Warning;
 use event::{Event, Object};
 use stdio::{Emit, Filter, LineHandler, LineWriter, Status};
-use tool::{Answer, Call, Plan, PlanStep};
+use tool::{Answer, Plan, PlanStep, RequestedCall};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl DryRun {
         }
     }
 
-    fn write(&mut self, call: &Call, out: &mut LineWriter<'_>, fill: impl FnOnce(&mut Object<'_>)) {
+    fn write(&mut self, call: &RequestedCall, out: &mut LineWriter<'_>, fill: impl FnOnce(&mut Object<'_>)) {
         if self.show != Show::All {
             return;
         }
