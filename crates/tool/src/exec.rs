@@ -1,4 +1,4 @@
-//! The member `exec` of a tool: how it is run.
+//! How a tool is run: the member `exec` of its entry.
 
 use crate::argv::Template;
 use crate::class::Class;
@@ -24,33 +24,33 @@ pub struct Limits {
 pub struct Exec {
     /// The command line.
     pub command: Template,
-    /// What the call may do.
+    /// What a call may do to the world.
     pub class: Class,
-    /// How long it may take; `None`: the runner's default.
+    /// How long a call may take; `None`: the runner's default.
     pub timeout: Option<Duration>,
-    /// How long a result stays good; `None`: results are not kept.
+    /// How long a result is kept in the cache; `None`: not at all.
     pub cache: Option<Duration>,
-    /// Names of environment variables that are let through.
+    /// Names of environment variables that the command gets.
     pub env: Vec<String>,
-    /// Whether a successful result ends the turn as its answer.
+    /// Whether a successful result is the turn's final answer.
     pub return_directly: bool,
-    /// The folder it runs in, seen from the tools file's folder; `None`: the runner's own.
+    /// The folder of the command, relative to the tools file's folder; `None`: the runner's own.
     pub cwd: Option<String>,
-    /// How much it may write to each of its two outputs, in bytes; `None`: the runner's default.
+    /// The most bytes that the command may write to each of its two outputs; `None`: the runner's default.
     pub max_output: Option<usize>,
-    /// What the system enforces.
+    /// Limits that the system enforces.
     pub limits: Limits,
 }
 
-/// The members of `exec`.
+/// The members of `exec`; the last two are for later versions.
 const EXEC: [&str; 11] =
     ["command", "class", "timeout", "cache", "env", "return_directly", "cwd", "max_output", "limits", "http", "mcp"];
 
 impl Exec {
-    /// Reads the member. `declared` returns whether the schema lets an argument of that name in.
+    /// Reads the member. `declared` returns whether the schema declares an argument of that name.
     ///
     /// # Errors
-    /// What is wrong, with the remedy.
+    /// The first mistake, with the remedy.
     pub(crate) fn read(exec: Value, declared: &dyn Fn(&str) -> bool) -> Result<Exec, String> {
         let Value::Object(mut exec) = exec else {
             return Err("exec is not an object, write {\"command\":[…]}".to_owned());
@@ -114,7 +114,7 @@ fn read_limits(mut limits: Map<String, Value>) -> Result<Limits, String> {
     }
 }
 
-/// Takes the member `key`, if it is there, as `read` understands it.
+/// Takes the member `key`, if there is one, and reads it with `read`. `wanted` describes what it should be, for the error.
 fn take<T>(
     exec: &mut Map<String, Value>,
     key: &str,
@@ -131,7 +131,7 @@ fn strings(items: Vec<Value>) -> Option<Vec<String>> {
     items.into_iter().map(|item| if let Value::String(text) = item { Some(text) } else { None }).collect()
 }
 
-/// The name of an environment variable that a tools file may let through. The one that holds the arguments is not for others.
+/// Whether a tools file may pass on an environment variable of this name. `TOOL_ARGUMENTS` holds the arguments.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')

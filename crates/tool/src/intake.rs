@@ -1,4 +1,4 @@
-//! How a call enters the plan: what is known of it already, and whether it may run.
+//! Takes calls into the schedule: what the log and the input have of a call already, and whether it may run.
 
 use crate::call::RequestedCall;
 use crate::class::Class;
@@ -10,7 +10,8 @@ use crate::turn::{CallState, PlannedCall};
 use std::rc::Rc;
 
 impl Schedule {
-    /// Takes a call in, and answers it if it is not to run. `past` is what the input itself says of it further on.
+    /// Takes a call into a turn, and answers it if it must not run. `past` is what the input itself has of the call further on. Returns the
+    /// number of the call.
     pub(crate) fn add(&mut self, turn: u64, call: RequestedCall, past: Option<LoggedCall>) -> u64 {
         let call = Rc::new(call);
         let foreseen = past.is_some();
@@ -65,7 +66,7 @@ impl Schedule {
         key
     }
 
-    /// The answer to a call that this run has had already.
+    /// The answer to a call that this run has taken before.
     fn again(&self, call: &RequestedCall) -> Option<Rc<Answer>> {
         let (first, answer) = self.seen.get(&call.key())?;
         if first.fingerprint().is_none() || first.fingerprint() != call.fingerprint() {
@@ -86,7 +87,7 @@ impl Schedule {
         ))
     }
 
-    /// Whether a call that was started before, and whose result nobody knows, may run again without asking.
+    /// Whether a call that an earlier run started, without a known result, may run again without a person's approval.
     fn may_run_again(&self, call: &RequestedCall, ready: &ReadyCall) -> bool {
         ready.class == Class::Read || self.judge.rules.approved.contains(call.id.as_ref())
     }
@@ -103,7 +104,7 @@ fn interrupted(call: &RequestedCall) -> Answer {
     )
 }
 
-/// The answer to a call that a person has refused. `started`: an earlier run had begun it.
+/// The answer to a call that a person has refused. `started`: an earlier run started it.
 fn denied(started: bool) -> Answer {
     let what = if started {
         "A person decided not to run the call again. It had been started before, and its result is not known"

@@ -1,4 +1,4 @@
-//! Whether a call may run, and as what command.
+//! Whether a call may run, and with which command line.
 
 use crate::call::RequestedCall;
 use crate::class::Class;
@@ -9,21 +9,21 @@ use event::Glob;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// How much of a list of names or of a schema is told to the model, in bytes.
+/// The longest list of names, and the longest schema, in an answer for the model, in bytes.
 const TOLD: usize = 2000;
 
-/// What may run at all.
+/// The rules of what may run.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// If there are any, a name must fit one of them.
+    /// If there are any, a name must match one of them.
     pub allow: Vec<Glob>,
-    /// A name that fits one of these never runs, whatever `allow` says.
+    /// A tool whose name matches one of these never runs, even if it matches one in `allow`.
     pub deny: Vec<Glob>,
-    /// Whether calls of class danger run without a person's yes.
+    /// Whether calls of class danger run without a person's approval.
     pub danger: bool,
     /// Ids of calls that a person has approved.
     pub approved: HashSet<String>,
-    /// Ids of calls that a person has refused. This goes before `approved`.
+    /// Ids of calls that a person has refused, even if they are in `approved` too.
     pub denied: HashSet<String>,
 }
 
@@ -40,7 +40,7 @@ impl Rules {
 pub struct ReadyCall {
     /// Its tool.
     pub tool: Rc<Tool>,
-    /// What it may do, and so when it starts.
+    /// The class of the tool, which decides when the call starts.
     pub class: Class,
     /// The command line.
     pub argv: Vec<String>,
@@ -49,14 +49,14 @@ pub struct ReadyCall {
 /// The tools, and the rules over them.
 #[derive(Debug, Default)]
 pub struct Judge {
-    /// What is known.
+    /// The tools of the file.
     pub tools: Tools,
-    /// What is allowed.
+    /// The rules over them.
     pub rules: Rules,
 }
 
 impl Judge {
-    /// Looks at a call, and gives what would run, or the answer when nothing may.
+    /// Decides on a call: returns what to run, or the answer if the call must not run.
     ///
     /// # Errors
     /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without a command.
@@ -110,7 +110,7 @@ impl Judge {
     }
 }
 
-/// The answer to arguments that are not used, with what the tool takes.
+/// The answer to arguments that are refused, with the schema of the tool.
 fn invalid(tool: &Tool, why: &Refusal) -> Answer {
     let schema = event::cut(&tool.parameters, TOLD);
     let cut = if schema.len() < tool.parameters.len() { "…" } else { "" };

@@ -1,8 +1,8 @@
-//! Tools, and what may run: the tools file, the rules for arguments, the plan (order and concurrency as a state machine), cache keys,
-//! and what a result says.
+//! Tools and what may run: the tools file, the rules for arguments, the plan (order and concurrency as a state machine), cache keys, and
+//! results.
 //!
-//! What it is not: nothing here starts a process, opens a file or looks at a clock. There is no shell, and no path is made of a
-//! model's words: a name leads to a tool by a table, and an argument fills a place in a list.
+//! Nothing here starts a process, opens a file or reads a clock. There is no shell, and no path is made of a model's words: the name of a
+//! tool is looked up in a table, and an argument fills a place in a list.
 
 mod argument;
 mod argv;

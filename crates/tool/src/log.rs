@@ -1,7 +1,7 @@
-//! What a log already knows of calls, so that none runs twice.
+//! The calls of a log, so that no call runs twice.
 //!
-//! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a history. Every time
-//! a call of one id begins again after it was answered, that is a further call of that id.
+//! An id names a call only within its turn: some servers number the calls of each turn anew (docs/deviations.md). So a log is read as a
+//! history: a call that begins after a call of the same id was answered is another call.
 
 use crate::call::{CallKey, RequestedCall};
 use crate::canonical::Hash;
@@ -15,25 +15,25 @@ use std::rc::Rc;
 /// One call of a log.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoggedCall {
-    /// Its name and arguments, where an assistant's message told them.
+    /// The digest of its name and arguments, if an assistant's message lists it.
     pub fingerprint: Option<Hash>,
     /// An assistant's message lists it.
     pub listed: bool,
-    /// It was started.
+    /// Its `tool_use` event was written.
     pub started: bool,
-    /// What came of it.
+    /// Its result.
     pub answer: Option<Rc<Answer>>,
     /// A tool message answers it.
     pub sent: bool,
 }
 
 impl LoggedCall {
-    /// Whether it needs nothing more in this log.
+    /// Whether the log has all that the call needs.
     fn is_over(&self) -> bool {
         self.sent || (self.answer.is_some() && !self.listed)
     }
 
-    /// Whether it can be a call of that fingerprint.
+    /// Whether it can be a call with that fingerprint.
     fn fits(&self, fingerprint: Option<&Hash>) -> bool {
         match (&self.fingerprint, fingerprint) {
             (Some(mine), Some(other)) => mine == other,
@@ -42,13 +42,13 @@ impl LoggedCall {
     }
 }
 
-/// What a log knows.
+/// The calls of a log.
 #[derive(Debug, Default)]
 pub struct Log {
     calls: HashMap<CallKey, Vec<LoggedCall>>,
-    /// The calls of the last assistant's message, while nothing but tool messages follows it.
+    /// The calls of the last assistant's message, while only tool messages follow it.
     open: Vec<RequestedCall>,
-    /// The calls that an earlier stage refused, until a message lists them: there they have arguments like any other.
+    /// The calls that an earlier stage refused, until a message lists them. In the message their arguments look like any other.
     refused: HashMap<CallKey, Refusal>,
     /// The choice whose calls are run.
     choice: u32,
@@ -61,7 +61,7 @@ impl Log {
         Log { choice, ..Log::default() }
     }
 
-    /// Takes the next line: an event, or a bare message. Everything else, such as a last line that was cut, is passed over.
+    /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line that was cut.
     pub fn line(&mut self, line: &str) {
         let mut scanner = std::mem::take(&mut self.scanner);
         match scanner.read(line) {
@@ -99,7 +99,7 @@ impl Log {
                 }
                 let past = self.entry((event.stream().map(|s| s.text().into()), id.str().into()));
                 if is_start {
-                    // A start after a result is another call, also before its message; an answer that is not yet sent is not.
+                    // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
                     if past.last().is_none_or(LoggedCall::is_over) {
                         past.push(LoggedCall::default());
                     }
@@ -108,7 +108,7 @@ impl Log {
                     if past.last().is_none_or(|p| p.sent) {
                         past.push(LoggedCall::default());
                     }
-                    // The same result may stand in the log twice, by the journal and by the pipe.
+                    // The journal and the pipe may both have written the result to this log.
                     last(past).answer.get_or_insert_with(|| Rc::new(answer));
                 }
             }
@@ -159,18 +159,18 @@ impl Log {
         }
     }
 
-    /// What the log knows of a call that comes again: the last call of its id, if it can be the same.
+    /// The last call of the same id, if it can be the same call.
     pub(crate) fn last(&self, call: &RequestedCall) -> Option<&LoggedCall> {
         self.calls.get(&call.key())?.last().filter(|past| past.fits(call.fingerprint().as_ref()))
     }
 
-    /// Takes out the first call of its id: for reading ahead in the very log that the calls are then taken from.
+    /// Takes out the first call of the same id, for a log that was read ahead from the input.
     pub(crate) fn take_first(&mut self, call: &RequestedCall) -> Option<LoggedCall> {
         let past = self.calls.get_mut(&call.key())?;
         if past.is_empty() { None } else { Some(past.remove(0)) }
     }
 
-    /// The calls of the turn that the log ends in, in order, if some of them still lack their tool message.
+    /// The calls of the turn that the log ends in, in order, if some of them lack their tool message.
     pub(crate) fn open_turn(&self) -> &[RequestedCall] {
         let lacking =
             |call: &RequestedCall| self.calls.get(&call.key()).and_then(|p| p.last()).is_none_or(|past| !past.sent);
@@ -182,7 +182,7 @@ impl Log {
     }
 }
 
-/// The last of a list that is known to hold one.
+/// The last call of a list; a new one if the list is empty.
 fn last(past: &mut Vec<LoggedCall>) -> &mut LoggedCall {
     if past.is_empty() {
         past.push(LoggedCall::default());

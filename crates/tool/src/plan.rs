@@ -1,10 +1,10 @@
-//! What to run, and when, and in which order to say what came of it: a state machine without a clock, a process or a handle.
+//! What to run, when, and in which order to write results: a state machine without a clock, a process or a handle.
 //!
-//! - A `read` call starts at its `tool_call`; all others at the assistant's `message`, the commit point. Calls that only the message
-//!   lists are taken from there.
-//! - At most so many run at once; the others wait in the order in which they may start.
-//! - A call that was taken back, or whose turn failed or was cut, is not started; if it runs, it is stopped.
-//! - No call runs twice: not one that a log answers, not one that comes again.
+//! - A `read` call starts at its `tool_call`; all others start at the assistant's `message`, the commit point. A call without a `tool_call`
+//!   is taken from the message.
+//! - At most [`Settings::jobs`] calls run at once; the others wait in the order in which they may start.
+//! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is stopped.
+//! - No call runs twice: neither one that a log answers nor one that the input repeats.
 
 use crate::call::RequestedCall;
 use crate::class::Class;
@@ -21,34 +21,34 @@ use event::{Event, Kind, Text};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The plan. Feed it with events and with what is done; take [`Plan::steps`] after each.
+/// The plan. It takes events and the answers of calls that ran; take [`Plan::steps`] after each.
 #[derive(Debug, Default)]
 pub struct Plan {
     schedule: Schedule,
-    /// What the input itself says further on.
+    /// The calls of the input itself, as far as it was read ahead.
     ahead: Log,
-    /// A line that is not an event has come since the last stream began, and may have been one of its events.
+    /// Whether a line that is not an event has come since the last stream began: it may have been an event of that stream.
     lost: bool,
 }
 
 impl Plan {
-    /// A plan over these tools. `log` is what earlier runs left.
+    /// A plan for the tools of `judge`. `log` holds the calls of earlier runs.
     pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
         let schedule = Schedule { judge, settings, log, ..Schedule::default() };
         Plan { schedule, ahead: Log::of_choice(settings.choice), lost: false }
     }
 
-    /// What is to be done now, in this order.
+    /// The next steps, in order. Each step is returned once.
     pub fn steps(&mut self) -> Vec<PlanStep> {
         std::mem::take(&mut self.schedule.steps)
     }
 
-    /// Whether nothing runs and nothing waits for a place.
+    /// Whether no call runs or waits for a free place.
     pub fn is_idle(&self) -> bool {
         self.schedule.running == 0 && self.schedule.queue.is_empty()
     }
 
-    /// What was seen so far.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         self.schedule.tally
     }
@@ -58,7 +58,7 @@ impl Plan {
         self.ahead.event(event);
     }
 
-    /// Reads ahead, likewise: a line that may be an event.
+    /// As [`Plan::foresee`], for a line that may be an event.
     pub fn foresee_line(&mut self, line: &str) {
         self.ahead.line(line);
     }
@@ -127,7 +127,7 @@ impl Plan {
         self.schedule.settle();
     }
 
-    /// What was started under `key` has ended.
+    /// Takes the answer of the call that was started under `key`.
     pub fn done(&mut self, key: u64, answer: Answer) {
         let schedule = &mut self.schedule;
         schedule.running -= 1;
@@ -146,7 +146,7 @@ impl Plan {
         schedule.settle();
     }
 
-    /// The input has ended. A turn that is not complete was cut; the turn that the log ends in is finished.
+    /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is continued.
     pub fn finish(&mut self) {
         let schedule = &mut self.schedule;
         schedule.tally.lost |= self.lost;
@@ -167,7 +167,7 @@ impl Plan {
             for call in calls {
                 let logged = schedule.log.last(&call).cloned();
                 let key = schedule.add(turn, call, None);
-                // The log holds what an earlier run wrote: only what is missing there is written.
+                // Only the lines that the log lacks are written.
                 if let (Some(logged), Some(planned)) = (logged, schedule.calls.get_mut(&key)) {
                     (planned.told, planned.sent) = (logged.answer.is_some(), logged.sent);
                 }
@@ -177,7 +177,8 @@ impl Plan {
         schedule.settle();
     }
 
-    /// Starts nothing more. What runs may finish; every other call of a complete turn is answered as cancelled, so that the log is whole.
+    /// Starts no further call. Calls that run may finish; every other call of a complete turn gets the answer `cancelled`, so that the log has
+    /// a result for each call.
     pub fn stop(&mut self) {
         let schedule = &mut self.schedule;
         schedule.stopped = true;
@@ -188,7 +189,7 @@ impl Plan {
         turns.into_iter().for_each(|turn| schedule.start(turn));
     }
 
-    /// Stops what runs as well.
+    /// As [`Plan::stop`], and stops the calls that run.
     pub fn abort(&mut self) {
         self.stop();
         let runs = self.schedule.calls.iter().filter(|(_, planned)| matches!(planned.state, CallState::Runs));
@@ -209,7 +210,7 @@ impl Plan {
         }
     }
 
-    /// The assistant's message: it confirms the calls that it lists, and no others.
+    /// Takes the assistant's message, which confirms the calls that it lists and drops the others.
     fn commit(&mut self, stream: &StreamName, calls: Vec<RequestedCall>) {
         let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
@@ -243,7 +244,7 @@ impl Plan {
     }
 }
 
-/// Streams in the order of their turns. That of a hash map differs from run to run.
+/// The streams of a map in the order of their turns, since the order of a hash map differs from run to run.
 fn in_order(turns: &HashMap<StreamName, u64>) -> Vec<StreamName> {
     let mut streams: Vec<_> = turns.iter().collect();
     streams.sort_by_key(|(_, turn)| **turn);

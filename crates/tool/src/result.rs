@@ -1,4 +1,4 @@
-//! What came of a call: the text for the model, the line for people, and the events.
+//! The answer to a call: the text for the model, the line for people, and the events.
 
 pub use event::payload::Status;
 use event::payload::{Millis, ToolResult};
@@ -6,36 +6,36 @@ use event::{Event, Object};
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// How long a summary may be, in characters.
+/// The longest summary, in characters.
 pub const SUMMARY: usize = 120;
 
-/// What came of a call.
+/// The answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// How it ended.
+    /// How the call ended.
     pub status: Status,
-    /// What the model gets to read.
+    /// The text that the model reads.
     pub output: String,
-    /// How much the command wrote to its standard output, in bytes, before anything was cut or replaced.
+    /// The bytes that the command wrote to its standard output, before the output was cut or replaced.
     pub output_bytes: u64,
-    /// Whether output was cut.
+    /// Whether `output` was cut.
     pub truncated: bool,
-    /// Whether some bytes were no UTF-8, or U+0000: each of them reads U+FFFD in `output`.
+    /// Whether U+FFFD replaces some bytes in `output`: those that were not UTF-8, and U+0000.
     pub replaced: bool,
-    /// Whether it was taken from the cache.
+    /// Whether the answer is from the cache.
     pub cached: bool,
-    /// Whether it was taken from the log, where an earlier run had put it.
+    /// Whether the answer is from the log of an earlier run.
     pub resumed: bool,
-    /// The exit status of the command; 128 and the signal's number when a signal ended it.
+    /// The exit status of the command; 128 plus the signal's number if a signal ended it.
     pub exit_code: Option<i32>,
     /// How long the command ran.
     pub duration: Option<Duration>,
-    /// Whether this is the turn's final answer.
+    /// Whether the tool's successful result is the turn's final answer.
     pub return_directly: bool,
 }
 
 impl Answer {
-    /// An answer of our own, without a command.
+    /// An answer without a run of the command.
     pub fn new(status: Status, output: impl Into<String>) -> Self {
         let output = output.into();
         Answer {
@@ -52,7 +52,7 @@ impl Answer {
         }
     }
 
-    /// Reads a `tool_result` of a log. `None` for one that is no answer: `pending`, or without a known status.
+    /// Reads a `tool_result` of a log. `None` if its status is unknown, or is `pending`, which does not answer the call.
     pub fn read(event: &Event<'_>) -> Option<Self> {
         let result = ToolResult::read(event);
         let status = Status::of(&result.status.str()).filter(|status| *status != Status::Pending)?;
@@ -97,21 +97,21 @@ impl Answer {
         }
     }
 
-    /// Whether it ends the turn.
+    /// Whether the answer ends the turn.
     pub fn is_final(&self) -> bool {
         self.return_directly && self.status == Status::Success
     }
 }
 
-/// Bytes of a command as text: what is no UTF-8, and U+0000, becomes U+FFFD. Gives whether anything did.
+/// Output of a command as text: U+FFFD replaces bytes that are not UTF-8, and U+0000. Returns whether any was replaced.
 pub fn text(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
     let replaced = matches!(text, Cow::Owned(_)) || text.contains('\0');
     (if replaced { text.replace('\0', "\u{fffd}") } else { text.into_owned() }, replaced)
 }
 
-/// The first line of `text` that is not blank, for people: control characters as spaces, cut at [`SUMMARY`] characters, with the
-/// number of lines that follow.
+/// The first line of `text` that is not blank, for people, with the number of lines that follow: at most [`SUMMARY`] characters, with spaces
+/// for control characters.
 pub fn one_line(text: &str) -> String {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or_default();

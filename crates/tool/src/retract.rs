@@ -1,4 +1,4 @@
-//! Calls that do not hold: taken back by a `retract`, left out of the message, or of a turn that failed.
+//! Takes calls out of the schedule: calls that a `retract` names, that the message does not list, or whose turn failed.
 
 use crate::call::RequestedCall;
 use crate::result::{Answer, Status};
@@ -10,8 +10,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 impl Schedule {
-    /// A call that was begun or emitted does not hold. Before its message it is dropped. After it, the history lists the call and needs
-    /// a result of it, so the call is cancelled and answered: this is how a user cancels one call.
+    /// Takes back the call of this id or index. Before its message the call is dropped. After it the history lists the call and needs a result,
+    /// so the call is cancelled and answered: this is how a user cancels one call (docs/ci.md).
     pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
         let matches =
             |call: &RequestedCall| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
@@ -35,7 +35,7 @@ impl Schedule {
         }
     }
 
-    /// Ends a call that its message lists, wherever it is; one that is answered stays so.
+    /// Cancels a call that its message lists. A call that is answered keeps its answer.
     pub(crate) fn cancel(&mut self, key: u64) {
         let Some(item) = self.calls.get_mut(&key) else { return };
         match item.state {
@@ -51,7 +51,7 @@ impl Schedule {
         }
     }
 
-    /// A turn ends without its message: none of its calls holds.
+    /// Ends the turn of a stream without its message, and drops its calls.
     pub(crate) fn cut(&mut self, stream: &StreamName) {
         if let Some(turn) = self.open.remove(stream).and_then(|key| self.turns.remove(&key)) {
             turn.order.into_iter().for_each(|key| self.drop_call(key));
@@ -85,7 +85,7 @@ impl Schedule {
     }
 }
 
-/// The answer to a call that was cancelled. `ran`: it had started; `duration`: how long it ran.
+/// The answer to a call that was cancelled. `ran`: the call had started; `duration`: how long it ran.
 pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> Answer {
     let text = if ran {
         "The call was cancelled while it ran; it may have done a part of its work."
@@ -95,7 +95,7 @@ pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> Answer {
     Answer { duration, ..Answer::new(Status::Cancelled, text) }
 }
 
-/// The answer to a call that was taken back before its message, and had started.
+/// The answer to a call that was retracted before its message and had started.
 pub(crate) fn taken_back(answer: Answer) -> Answer {
     Answer {
         duration: answer.duration,

@@ -1,4 +1,4 @@
-//! The calls of all turns: which wait, which run, and what is to be done next.
+//! The calls of all turns: which of them wait, which run, and the next steps.
 
 use crate::call::{CallKey, RequestedCall};
 use crate::judge::Judge;
@@ -10,11 +10,11 @@ use crate::turn::{CallState, PlannedCall, Turn};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::rc::Rc;
 
-/// A stream's name, as JSON; `None` is the unnamed one.
+/// A stream's name, as JSON; `None` for the unnamed stream.
 pub(crate) type StreamName = Option<Box<str>>;
 
-/// The calls and turns of a plan. They are numbered as they come, and what concerns several happens in that order, so that the same
-/// input gives the same steps.
+/// The calls and turns of a plan. They are numbered as they come, and steps for several of them have that order, so that the same input
+/// gives the same steps.
 #[derive(Debug, Default)]
 pub(crate) struct Schedule {
     pub(crate) judge: Judge,
@@ -29,7 +29,7 @@ pub(crate) struct Schedule {
     pub(crate) ending: HashMap<StreamName, u64>,
     pub(crate) queue: VecDeque<u64>,
     pub(crate) running: usize,
-    /// Calls of this run by stream and id, and what came of them.
+    /// The calls of this run by stream and id, with their answers.
     pub(crate) seen: HashMap<CallKey, (Rc<RequestedCall>, Option<Rc<Answer>>)>,
     pub(crate) numbers: u64,
     pub(crate) stopped: bool,
@@ -70,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// Starts as many as there is room for.
+    /// Starts calls of the queue while there are free places.
     pub(crate) fn settle(&mut self) {
         while self.running < self.settings.jobs.max(1)
             && let Some(key) = self.queue.pop_front()
@@ -83,7 +83,7 @@ impl Schedule {
         }
     }
 
-    /// The turn of a stream that waits for its message; begins one where none does.
+    /// The turn of a stream that waits for its message; begins one if the stream has none.
     pub(crate) fn open_turn(&mut self, stream: StreamName) -> u64 {
         if let Some(turn) = self.open.get(&stream) {
             return *turn;
@@ -113,7 +113,7 @@ impl Schedule {
         self.start(key);
     }
 
-    /// Starts what waited for the commit point, or answers it when nothing is started any more.
+    /// Starts the calls of a turn that waited for the commit point, or cancels them after [`crate::Plan::stop`].
     pub(crate) fn start(&mut self, turn: u64) {
         let Some(calls) = self.turns.get(&turn).map(|turn| turn.order.clone()) else { return };
         for key in calls {
@@ -129,7 +129,7 @@ impl Schedule {
         self.release(turn);
     }
 
-    /// The stream of a complete turn has ended: what waited for that may be written.
+    /// Ends the stream of a complete turn, and writes the results that waited for that.
     pub(crate) fn ended(&mut self, stream: &StreamName) {
         if let Some(key) = self.ending.remove(stream) {
             self.turn(key).ended = true;

@@ -1,28 +1,28 @@
-//! What a plan is told, and what it says is to be done.
+//! The settings of a plan, and its steps.
 
 use crate::call::RequestedCall;
 use crate::judge::ReadyCall;
 use crate::result::Answer;
 use std::rc::Rc;
 
-/// The order in which results are written. Tool messages are in call order always.
+/// The order in which results are written. Tool messages are always in call order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// As the calls stand in the message.
+    /// The order of the calls in the message.
     #[default]
     Call,
-    /// As they are done.
+    /// The order in which the calls end.
     Completion,
 }
 
-/// How the plan works.
+/// The settings of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// How many calls run at once, at least 1.
+    /// How many calls may run at once, at least 1.
     pub jobs: usize,
     /// The order of results.
     pub order: Order,
-    /// The choice whose calls are run; those of others pass.
+    /// The choice whose calls are run.
     pub choice: u32,
     /// How many calls of one turn are run; further ones are denied.
     pub max_calls: usize,
@@ -34,19 +34,19 @@ impl Default for Settings {
     }
 }
 
-/// What is to be done now.
+/// One thing to do.
 #[derive(Debug)]
 pub enum PlanStep {
-    /// Start this call, and tell [`crate::Plan::done`] under this key.
+    /// Start this call, and pass its answer to [`crate::Plan::done`].
     Start {
-        /// Names the call in [`crate::Plan::done`] and [`PlanStep::Stop`].
+        /// The key of the call for [`crate::Plan::done`] and [`PlanStep::Stop`].
         key: u64,
         /// The call.
         call: Rc<RequestedCall>,
         /// What to run.
         ready: Rc<ReadyCall>,
     },
-    /// Stop that call, which runs; [`crate::Plan::done`] is still to be told.
+    /// Stop a call that runs; its answer still goes to [`crate::Plan::done`].
     Stop {
         /// The key of its start.
         key: u64,
@@ -55,14 +55,14 @@ pub enum PlanStep {
     Result {
         /// The call.
         call: Rc<RequestedCall>,
-        /// What came of it.
+        /// Its answer.
         answer: Rc<Answer>,
     },
     /// Write the tool message.
     Message {
         /// The call.
         call: Rc<RequestedCall>,
-        /// What came of it.
+        /// Its answer.
         answer: Rc<Answer>,
     },
 }

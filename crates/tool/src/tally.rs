@@ -1,11 +1,11 @@
-//! What the plan has seen in all: from this a command makes its status.
+//! The counts of a plan, from which a command makes its exit status.
 
 use crate::turn::Turn;
 
-/// What the plan has seen in all.
+/// The counts of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Tool messages to write.
+    /// Tool messages.
     pub messages: u64,
     /// Whether a result is the turn's final answer.
     pub is_final: bool,
@@ -17,7 +17,7 @@ pub struct Tally {
     pub failed: u64,
     /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the assistant's message.
     pub unmerged: u64,
-    /// Whether a line that is not an event came within a turn, and may have been a call or the message.
+    /// Whether a line within a turn was not an event: it may have been a call or the message.
     pub lost: bool,
 }
 
@@ -28,15 +28,15 @@ impl Tally {
         self.unmerged += u64::from(turn.deltas && turn.order.is_empty());
     }
 
-    /// Whether the turn failed, although no `error` event says so.
+    /// Whether the turn failed, even without an `error` event.
     pub fn is_failure(&self) -> bool {
         let answered = self.messages == 0 || self.is_final;
         self.failed + self.unconfirmed + self.unmerged > 0 || (self.lost && answered && self.pending == 0)
     }
 }
 
-/// Whether a line that is not an event may have been one before it was cut or grew too long: it begins or ends as a JSON object does.
-/// `raw` is the line, or the beginning of it.
+/// Whether a line that is not an event may be one that was cut or grew too long: it begins or ends as a JSON object does. `raw` is the line
+/// or its beginning.
 pub(crate) fn may_hold_event(raw: &str) -> bool {
     let text = raw.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     text.is_empty() || text.starts_with('{') || text.ends_with('}')

@@ -1,6 +1,6 @@
 //! The tools file: a list of tools, and how each is run.
 //!
-//! Any list that [`json::ToolList`] reads, whose entries may have a member `exec`.
+//! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
 
 use crate::canonical::{self, Hash};
 use crate::exec::Exec;
@@ -27,11 +27,11 @@ pub struct Tool {
     pub name: String,
     /// Its parameters' schema, as JSON on one line.
     pub parameters: String,
-    /// The schema, ready to check with.
+    /// The compiled schema.
     pub schema: Schema,
-    /// How it is run; `None`: it is listed for the model, and calls of it fail.
+    /// How it is run; `None`: the model may call it, and its calls fail.
     pub exec: Option<Exec>,
-    /// The digest of the whole definition: whoever changes the tool, changes this.
+    /// The digest of the whole definition, so that a result in the cache counts only for the tool that gave it.
     pub hash: Hash,
 }
 
@@ -59,7 +59,7 @@ impl Tools {
         Ok(tools)
     }
 
-    /// The tool of that very name.
+    /// The tool of this name, byte for byte.
     pub fn get(&self, name: &str) -> Option<&Rc<Tool>> {
         self.by_name.get(name).map(|n| &self.tools[*n])
     }
@@ -76,7 +76,7 @@ impl Tools {
 }
 
 impl Tool {
-    /// Adds to the entry at this place how it is run.
+    /// Reads the tool of the entry at this place.
     ///
     /// # Errors
     /// Its schema or its `exec` is wrong.

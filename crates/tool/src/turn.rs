@@ -1,4 +1,4 @@
-//! What the plan keeps of a turn and of each of its calls.
+//! The state of a turn and of its calls.
 
 use crate::call::RequestedCall;
 use crate::judge::ReadyCall;
@@ -7,16 +7,16 @@ use crate::step::{Order, PlanStep};
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-/// Where a call stands.
+/// The state of a call.
 #[derive(Debug)]
 pub(crate) enum CallState {
-    /// It may run, and waits for the commit point.
+    /// The call may run, and waits for the commit point.
     Waits,
-    /// It waits for a free place.
+    /// The call waits for a free place.
     Queued,
-    /// It was given out as [`PlanStep::Start`].
+    /// [`PlanStep::Start`] was returned.
     Runs,
-    /// It is answered.
+    /// The call has its answer.
     Done(Rc<Answer>),
 }
 
@@ -25,51 +25,51 @@ pub(crate) enum CallState {
 pub(crate) struct PlannedCall {
     pub(crate) turn: u64,
     pub(crate) call: Rc<RequestedCall>,
-    /// What would run; `None` for a call that was answered without.
+    /// What would run; `None` for a call that was answered at once.
     pub(crate) ready: Option<Rc<ReadyCall>>,
     pub(crate) state: CallState,
-    /// It was started in this run.
+    /// Whether this run started it.
     pub(crate) ran: bool,
-    /// Its result is written, here or in an earlier run whose log this is.
+    /// Whether its result is written, by this run or by one that wrote the log.
     pub(crate) told: bool,
-    /// Its tool message is there already.
+    /// Whether its tool message is written.
     pub(crate) sent: bool,
-    /// It was taken back while it ran, before its message.
+    /// Whether it was retracted while it ran, before its message.
     pub(crate) dropped: bool,
-    /// It was taken back while it ran, after its message.
+    /// Whether it was retracted while it ran, after its message.
     pub(crate) cancelled: bool,
-    /// What the input says of it further on was looked up.
+    /// Whether the input was searched for its result further on.
     pub(crate) foreseen: bool,
 }
 
-/// The calls of one assistant's message, or what will become one.
+/// The calls of one assistant's message, which may still be to come.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
     pub(crate) stream: Option<Box<str>>,
     /// The calls in order, by their numbers.
     pub(crate) order: Vec<u64>,
-    /// Ids of calls that were taken back before the message.
+    /// Ids of calls that were retracted before the message.
     pub(crate) retracted: HashSet<Box<str>>,
-    /// Its `stream_start` was seen, so a `stream_end` will come.
+    /// Whether its `stream_start` was seen, so that a `stream_end` follows.
     pub(crate) begun: bool,
-    /// It has deltas, which a stage before this one should have merged.
+    /// Whether it has deltas, which an earlier stage should have merged.
     pub(crate) deltas: bool,
-    /// Its message was seen.
+    /// Whether its message was seen.
     pub(crate) committed: bool,
-    /// Its `stream_end` was seen, or none will come.
+    /// Whether its `stream_end` was seen, or none follows.
     pub(crate) ended: bool,
-    /// The first so many calls have their results written.
+    /// How many calls, from the first on, have their results written.
     pub(crate) told: usize,
-    /// The first so many calls have their messages written.
+    /// How many calls, from the first on, have their messages written.
     pub(crate) sent: usize,
 }
 
 impl Turn {
-    /// Writes what may be written now. Gives whether the turn is over.
+    /// Writes the results and messages that are due. Returns whether the turn is over.
     ///
-    /// Before the message only results of calls that ran early are written. Between the message and `stream_end` nothing is, so that
-    /// the place of a line does not depend on how fast a tool was. Then come the results, and each tool message as soon as those of all
-    /// calls before it are there.
+    /// Before the message only the results of calls that ran early are written. Between the message and `stream_end` nothing is written, so
+    /// that the place of a line does not depend on how fast a tool was. After that come the results; each tool message comes as soon as the
+    /// calls before it have theirs.
     pub(crate) fn release(
         &mut self,
         calls: &mut BTreeMap<u64, PlannedCall>,
@@ -99,14 +99,14 @@ impl Turn {
         self.committed && self.ended && self.sent == self.order.len()
     }
 
-    /// Writes the tool messages whose turn it is, in call order.
+    /// Writes the tool messages that are due, in call order.
     fn send(&mut self, calls: &mut BTreeMap<u64, PlannedCall>, steps: &mut Vec<PlanStep>) {
         if !self.committed || !self.ended {
             return;
         }
         while let Some(item) = self.order.get(self.sent).and_then(|key| calls.get_mut(key)) {
             match &item.state {
-                // A call that waits for a person has no message yet, and those after it wait, to stay in call order.
+                // A call that waits for a person has no message yet. Those after it wait, too, to stay in call order.
                 CallState::Done(answer) if item.told && answer.status != Status::Pending => {
                     if !item.sent {
                         item.sent = true;
@@ -127,7 +127,7 @@ impl Turn {
         }
     }
 
-    /// Puts the calls into the order of the message.
+    /// Sets the order of the calls to that of the message.
     pub(crate) fn reorder(&mut self, order: Vec<u64>) {
         self.order = order;
         self.told = 0;

@@ -147,7 +147,7 @@ fn retract(id: &str) -> String {
     format!(r#"{{"type":"retract","tool_id":"{id}","reason":"x"}}"#)
 }
 
-/// The message lists the call, so the provider wants a result of it in the next turn.
+/// The message lists the call, so the provider requires its result in the next turn.
 #[test]
 fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
     // It runs: without a stream_start, before the end of its stream, and after it.
@@ -167,7 +167,7 @@ fn a_call_that_is_taken_back_after_its_message_is_cancelled_and_answered() {
     r.feed(&[&message(&[("a", "put"), ("b", "put")]), &retract("b")]);
     assert_eq!(r.said(), "+a");
     assert_eq!(r.done("a").said(), "=a:success >a =b:cancelled >b");
-    // It is done: what it did is said.
+    // It is done: its result is written.
     assert_eq!(r.feed(&[&retract("a")]).said(), "");
 }
 
@@ -253,7 +253,7 @@ fn a_call_that_the_log_answers_never_runs_again() {
     r.plan.finish();
     r.take();
     assert_eq!(r.done("b").said(), ">a +b =b:success >b");
-    // All is there.
+    // The log has all of it.
     let sent = |id| format!(r#"{{"type":"message","message":{{"role":"tool","tool_call_id":"{id}","content":"1"}}}}"#);
     let mut r = Run::new(Settings::default(), &[&m, &sent("a"), &sent("b")]);
     r.plan.finish();
@@ -334,7 +334,7 @@ fn a_danger_call_waits_for_approval() {
 fn a_final_result_ends_the_turn() {
     let mut r = run();
     assert_eq!(r.feed(&[&message(&[("b", "last")])]).said(), "+b");
-    // Whether a result is final is said by the runner, which knows the tool.
+    // The runner marks a result as final, since it has the tool.
     let (_, key) = r.keys.remove(0);
     r.plan.done(key, Answer { return_directly: true, ..Answer::new(Status::Success, "x") });
     assert!(r.plan.tally().is_final);
