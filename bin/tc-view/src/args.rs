@@ -1,4 +1,4 @@
-//! What was typed, and what it means where it was typed.
+//! What was typed, and the view that it asks for on this terminal and in this environment.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
@@ -9,8 +9,8 @@ use view::{FORMS, FormRow, Surface};
 
 /// Events for people: text as it streams, a card for each call, or the final answer as JSON.
 ///
-/// Control characters in the words of a model or a tool are shown (\x1b, \u202e), never sent. The exit status is 2 if an `error`
-/// event was seen.
+/// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent. The exit status is 2 after an `error`
+/// event.
 #[derive(Debug, Parser)]
 #[command(name = "tc-view", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
@@ -22,7 +22,7 @@ pub struct Args {
     /// Whether to use colours, bold and dim; `always` colours plain text too
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Colour::Auto)]
     color: Colour,
-    /// Go on after Ctrl-C until the input ends, to show what the commands before this one still write
+    /// After Ctrl-C read on until the input ends, to show what the commands before this one still write
     #[arg(short, long)]
     pub ignore_interrupts: bool,
     #[command(flatten)]
@@ -55,8 +55,8 @@ enum Colour {
 }
 
 impl Colour {
-    /// Resolves `auto` by the environment variables that programs with colours share: <https://no-color.org> and
-    /// <https://bixense.com/clicolors>. `get` reads a variable; an empty one counts as not set.
+    /// Resolves `auto` by the common environment variables of <https://no-color.org> and <https://bixense.com/clicolors>. `get` reads a
+    /// variable; an empty one counts as not set.
     fn or_environment(self, get: impl Fn(&str) -> Option<String>) -> Self {
         let get = |name: &str| get(name).filter(|value| !value.is_empty());
         if self != Colour::Auto {
@@ -74,7 +74,7 @@ impl Colour {
 }
 
 impl Args {
-    /// The view that was asked for, or that fits where standard output goes.
+    /// The view that `--format` names, or the default.
     pub fn view(&self) -> Box<dyn View> {
         let surface = Surface {
             size: stdio::terminal,
