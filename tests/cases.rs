@@ -2,8 +2,8 @@
 //!
 //! bash runs `cmd` with the built commands in its PATH, in the case's folder, with `in.ndjson` (if there is one) as standard
 //! input. Standard output, standard error and the exit status must be those of `out.ndjson`, `err.txt` and `status`; a missing
-//! file means empty, or 0. The events of standard output fit `docs/events.schema.json`. `$SCRATCH` is an empty folder. `cargo test --test cases NAME` runs the cases whose name contains NAME;
-//! `UPDATE=1 cargo test --test cases` rewrites the files.
+//! file means empty, or 0. The events of standard output fit `docs/events.schema.json`. `$SCRATCH` is an empty folder.
+//! `cargo test --test cases NAME` runs the cases whose name contains NAME; `UPDATE=1 cargo test --test cases` rewrites the files.
 
 #[path = "pipeline/bins.rs"]
 mod bins;

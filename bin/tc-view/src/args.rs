@@ -40,8 +40,8 @@ Without --color, the first of these that is set decides: NO_COLOR (none), CLICOL
 
 /// Reads the name of a form.
 fn form() -> impl TypedValueParser<Value = FormRow> {
-    let names = FORMS.map(|form| PossibleValue::new(form.name).help(form.help));
-    PossibleValuesParser::new(names).map(|name| FORMS.into_iter().find(|form| form.name == name).unwrap_or(FORMS[0]))
+    let names: Vec<_> = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.help)).collect();
+    PossibleValuesParser::new(names).map(|name| *FORMS.iter().find(|form| form.name == name).unwrap_or(&FORMS[0]))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

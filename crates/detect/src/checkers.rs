@@ -7,7 +7,7 @@ mod lookahead;
 use crate::checker::{CallFilter, CheckerRow, Factory};
 
 /// The checkers that need nothing but events.
-pub const CHECKERS: [CheckerRow; 3] = [full::ROW, first_chunk::ROW, lookahead::ROW];
+pub const CHECKERS: &[CheckerRow] = &[full::ROW, first_chunk::ROW, lookahead::ROW];
 
 /// The factory of the checkers of that name; `calls` decides what counts as a call. `None` for a name that is not in the table, or
 /// whose argument cannot be used.

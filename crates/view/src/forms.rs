@@ -10,4 +10,4 @@ pub use term::Term;
 pub use text::text;
 
 /// The views; the first one is the default.
-pub const FORMS: [FormRow; 3] = [term::ROW, text::ROW, json::ROW];
+pub const FORMS: &[FormRow] = &[term::ROW, text::ROW, json::ROW];
