@@ -1,4 +1,4 @@
-//! Two machines in one process give byte for byte what two commands in a pipe give: every recorded body, and every text of the
+//! Two machines in one process write byte for byte what two commands in a pipe write: for every recorded body, and every text of the
 //! dialects, whole, cut off, and as a stream with a name.
 
 #[path = "pipeline/bodies.rs"]

@@ -25,7 +25,7 @@ fn every_block_works_as_written() {
         match word {
             "toml" => std::fs::write(folder.join("fjord.toml"), lines.join("\n")).expect("a file can be written"),
             "console" => {
-                // What is typed follows `$ `, and goes on behind `> `.
+                // A typed line follows `$ ` and continues after `> `.
                 let is_typed = |line: &&&str| line.starts_with("$ ") || line.starts_with("> ");
                 let typed: Vec<&str> = lines.iter().filter(is_typed).map(|line| &line[2..]).collect();
                 let printed: Vec<&str> = lines.iter().filter(|line| !is_typed(line)).copied().collect();

@@ -1,5 +1,6 @@
 //! The labels of the corpus (`fixtures/index.ndjson`), made from the events that are recorded beside each body of `fixtures/streams`;
-//! and that each known deviation of a provider has a fixture. `UPDATE=1 cargo test --test streams --test streams_index` rewrites both.
+//! and a check that each deviation of docs/deviations.md has a fixture. `UPDATE=1 cargo test --test streams --test streams_index`
+//! rewrites both.
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;

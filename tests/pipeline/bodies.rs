@@ -14,7 +14,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// The file with the events that it must give.
+    /// The file with its expected events.
     #[allow(dead_code, reason = "not every test compares them")]
     pub fn events(&self) -> PathBuf {
         self.path.with_extension("events.ndjson")

@@ -1,6 +1,6 @@
 //! The cost of work, and whether it grows faster than the input.
 //!
-//! Processor time is what every machine can measure; the benches count instructions where valgrind is at hand.
+//! Processor time is what every machine can measure; the benches count instructions where valgrind is installed.
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 

@@ -29,7 +29,7 @@ pub fn help() -> String {
 /// The checkers of that name; `calls` decides what counts as a call.
 ///
 /// # Errors
-/// An unknown name, with all that are known.
+/// When the name is unknown; the message lists all names.
 pub fn find(name: &str, calls: &CallFilter) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {

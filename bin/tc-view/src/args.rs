@@ -46,7 +46,7 @@ fn form() -> impl TypedValueParser<Value = FormRow> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Colour {
-    /// On a terminal, unless the environment says otherwise
+    /// On a terminal, unless the environment turns them off
     Auto,
     /// Everywhere
     Always,

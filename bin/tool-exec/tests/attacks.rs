@@ -113,7 +113,7 @@ fn a_command_sees_no_secret_of_the_environment_15() {
     for name in ["OPENAI_API_KEY", "MY_SECRET", "BASH_ENV", "LD_CANARY"] {
         command.env(name, "canary-7391");
     }
-    command.env("SOME_TOKEN", "visible"); // a word, which is no secret
+    command.env("SOME_TOKEN", "visible"); // a word, which is not a secret
     let out = run_command(command, &turn(&[("a", "env", json!({})), ("b", "named", json!({}))]));
     assert!(
         !out.text.contains("canary-7391")

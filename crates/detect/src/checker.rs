@@ -42,7 +42,7 @@ impl StreamEnding {
 
 /// Decides about one choice of one stream. Sees every event of it, in order, until it has decided.
 pub trait Checker {
-    /// Takes the next event; gives the verdict with the first event that settles it.
+    /// Takes the next event; returns the verdict with the first event that settles it.
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
 
     /// The stream has ended. `None`: it failed before this could be decided.

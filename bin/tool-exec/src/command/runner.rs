@@ -18,7 +18,7 @@ use tool::{Answer, Exec, Limits, ReadyCall, RequestedCall, Status};
 
 /// How long a supervisor may take to end its command before it is given up.
 const BACKSTOP: Duration = Duration::from_secs(5);
-/// How much private memory a process may have, in bytes, unless its tool says otherwise.
+/// How much private memory a process may have, in bytes, unless its tool has a limit of its own.
 const MEMORY: u64 = 4 << 30;
 /// How many files a process may have open, likewise.
 const FILES: u64 = 1024;
@@ -32,7 +32,7 @@ pub struct Runner {
     folder: PathBuf,
     /// Names for the homes of commands.
     homes: RefCell<Names>,
-    /// How long a call may take, unless its tool says otherwise.
+    /// How long a call may take, unless its tool has a limit of its own.
     timeout: Duration,
     /// How much it may write to each of its outputs in bytes, likewise.
     max_output: usize,

@@ -22,7 +22,7 @@ impl Cache {
     /// Opens the folder, and makes it if it is not there.
     ///
     /// # Errors
-    /// When it is a link, belongs to somebody else, or others may write into it.
+    /// When it is a link, belongs to another user, or others may write into it.
     pub fn open(folder: &Path) -> anyhow::Result<Self> {
         let name = folder.display();
         match DirBuilder::new().recursive(false).mode(0o700).create(folder) {

@@ -4,9 +4,9 @@ use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
 use tokio::sync::mpsc::Receiver;
 
-/// The output. While it is written the commands go on: a slow reader stops neither their clocks nor their pipes.
+/// The output. While it is written the commands run on: a slow reader stops neither their timeouts nor their pipes.
 ///
-/// The thread is started by hand, since tokio's own panics where the system gives no more threads.
+/// A thread of its own writes: tokio would panic where the system allows no more threads.
 #[derive(Debug)]
 pub struct Writer {
     /// What waits for [`Writer::flush`].

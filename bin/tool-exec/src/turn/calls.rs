@@ -64,7 +64,7 @@ impl ActiveCall {
     }
 }
 
-/// However a run ends, nothing that it started goes on.
+/// A run that ends in any way ends the calls that still run.
 impl Drop for Calls {
     fn drop(&mut self) {
         self.active.values().for_each(|active| active.handle.abandon(self.at_once.get()));

@@ -243,7 +243,7 @@ impl Calls {
         self.list.len() - 1
     }
 
-    /// Gives the call its id, if it has none.
+    /// Sets the id of the call, if it has none.
     fn identify(&mut self, n: usize, id: &str) {
         if self.list[n].id.is_empty() && !id.is_empty() {
             self.list[n].id = id.to_owned();

@@ -55,7 +55,7 @@ pub(crate) struct Pen {
     line: Row,
     /// The number of the current row, from 0.
     row: usize,
-    /// The lowest row ever written to, and the highest one that is known to be on the screen.
+    /// The lowest row ever written to, and the highest one that is certainly on the screen.
     deepest: usize,
     highest: usize,
 }
