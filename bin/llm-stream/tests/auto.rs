@@ -64,7 +64,7 @@ impl Drop for Home {
     }
 }
 
-/// What a server says that knows nothing of models, `n` times.
+/// The answers of a server without any list of models, `n` times.
 fn nothing(n: usize) -> Vec<Vec<Step>> {
     (0..n).map(|_| answer("404 Not Found", JSON, "{\"error\":\"not found\"}")).collect()
 }
@@ -143,22 +143,22 @@ fn a_server_that_tells_nothing_is_asked_natively() {
     let found = home.probe(&Server::new(nothing(4)).url, &[]);
     assert_eq!((&found["mode"], &found["source"]), (&json!("native"), &json!("default")));
     assert!(found["detail"].as_str().unwrap().contains("first turn"), "{found}");
-    // Nobody there, and somebody who says nothing at all.
+    // No server, and a server that never answers.
     let dead = |url: &str, args: &[&str]| {
         let mut command = home.asking(url, args);
         command.arg("--probe");
         run(command).refusal().to_owned()
     };
-    let said = dead("http://me:abcdef@models.invalid", &[]);
-    assert!(said.contains("--allow-insecure") && !said.contains("abcdef"), "{said}");
-    let said = dead("http://127.0.0.1:1", &[]);
-    assert!(said.contains("http://127.0.0.1:1/v1/models") && said.contains("refused"), "{said}");
+    let reported = dead("http://me:abcdef@models.invalid", &[]);
+    assert!(reported.contains("--allow-insecure") && !reported.contains("abcdef"), "{reported}");
+    let reported = dead("http://127.0.0.1:1", &[]);
+    assert!(reported.contains("http://127.0.0.1:1/v1/models") && reported.contains("refused"), "{reported}");
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![Step::UntilClosed(closed)]]);
-    let said = dead(&server.url, &["--idle-timeout", "100ms"]);
-    assert!(said.contains(&server.url) && said.contains("in time"), "{said}");
+    let reported = dead(&server.url, &["--idle-timeout", "100ms"]);
+    assert!(reported.contains(&server.url) && reported.contains("in time"), "{reported}");
     is_closed.recv_timeout(GUARD).unwrap();
-    // A signal ends the wait, and nothing is said.
+    // A signal ends the wait, and nothing is printed.
     let (closed, is_closed) = channel();
     let server = Server::new(vec![vec![Step::UntilClosed(closed)]]);
     let child = home.asking(&server.url, &["--probe"]).spawn().unwrap();
@@ -189,13 +189,13 @@ fn a_refusal_is_answered_in_tag_mode_and_remembered() {
     assert_eq!((&warning["source"], &warning["code"]), (&json!("llm-stream"), &json!("tools_refused")));
     assert!(warning["message"].as_str().unwrap().contains("m does not support tools"), "{warning}");
     let start = ran.event("stream_start");
-    let said = (&start["tools_mode"], &start["dialect"], &start["attempt"], &start["tools"][0]["function"]["name"]);
-    assert_eq!(said, (&json!("tag"), &json!("tool-name-tag"), &json!(2), &json!("f")));
+    let reported = (&start["tools_mode"], &start["dialect"], &start["attempt"], &start["tools"][0]["function"]["name"]);
+    assert_eq!(reported, (&json!("tag"), &json!("tool-name-tag"), &json!(2), &json!("f")));
     assert_eq!(ran.event("session_stats")["fallbacks"], 1);
     let asked = server.asked();
     assert!(asked[4].body.get("tools").is_some() && asked[5].body.get("tools").is_none());
     assert_eq!(asked[5].body["messages"][0]["role"], "system");
-    // The next turn knows.
+    // The next turn reads it in the cache.
     let ran = home.turn(&server.url, &[]);
     assert_eq!((ran.types().contains("warning"), &ran.event("stream_start")["tools_mode"]), (false, &json!("tag")));
     assert_eq!(lines(&server.asked()), ["POST /v1/chat/completions"]);
@@ -225,7 +225,7 @@ fn a_refusal_is_answered_in_tag_mode_and_remembered() {
         [(60, "7d", "cache"), (8 * 86400, "7d", "default"), (60, "1h", "cache"), (7200, "1h", "default")]
     {
         std::fs::write(&known[0], text.replace(&learned.to_string(), &(learned - age).to_string())).unwrap();
-        // The server tells nothing more.
+        // The server has no further answer.
         assert_eq!(home.probe(&server.url, &["--capability-ttl", ttl])["source"], source, "{age} {ttl}");
     }
 }
@@ -288,7 +288,7 @@ fn the_allow_list_goes_first() {
     let server = Server::new(vec![says("x")]);
     assert_eq!(home.turn(&server.url, &[]).event("stream_start")["tools_mode"], "tag");
     assert_eq!(server.asked().len(), 1, "nobody else is asked");
-    // Whoever is said to call natively is believed to.
+    // A model that the list calls native is asked natively.
     let server = Server::new(vec![answer("400 Bad Request", JSON, REFUSAL), says("x")]);
     let list = File::new("allow-list", "*/m native\n");
     assert_eq!(home.turn(&server.url, &["--tools-mode-file", list.path()]).status, 2);
@@ -318,7 +318,7 @@ fn a_refusal_on_a_tape_plays_as_it_was_and_nobody_is_asked() {
     assert_eq!((live.status, live.text().as_str(), server.asked().len()), (0, "<tool", 2), "{live:?}");
     let known = home.known();
     assert_eq!(known.len(), 1);
-    // What was learned since does not count: the tape says how it was.
+    // The cache does not count: the tape decides.
     for cached in [true, false] {
         if !cached {
             std::fs::remove_file(&known[0]).unwrap();

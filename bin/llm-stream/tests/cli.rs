@@ -210,7 +210,7 @@ fn bodies_replay_one_after_the_other_under_their_paths() {
     let of = |stream: &str| ran.events().iter().filter(|e| e["stream"] == stream).count();
     assert_eq!((of(one.path()), of(two.path()), ran.stdout.lines().count()), (4, 3, 7));
     assert!(ran.events().iter().all(|e| e["t"].is_null()), "nobody knows the times");
-    // Whatever comes with --api is read as that; what cannot be told needs it.
+    // A body with --api is read as that API's; a body that does not show its API needs the option.
     assert_eq!(run(command(&["--api", "anthropic", "--replay", one.path()])).event("stream_start")["api"], "anthropic");
     let other = File::new("other", "\n\n");
     assert!(run(command(&["--replay", other.path()])).refusal().contains("--api"));
@@ -296,6 +296,6 @@ fn a_tape_replays_at_its_recorded_times() {
     assert_eq!(ran.event("session_stats")["first_event_ms"].to_string(), "11");
     assert_eq!(ran.event("stream_start")["tools"][0]["function"]["name"], "f");
     assert!(!run(command(&["--replay", tape.path(), "--no-time"])).stdout.contains("\"t\""));
-    // At real speed the same is written; after its end mark nobody waits for the end of the connection.
+    // At real speed the same is written; after the end mark the command does not wait for the end of the connection.
     assert_eq!(run(command(&["--replay", tape.path(), "--speed", "real"])).stdout, ran.stdout);
 }

@@ -346,10 +346,10 @@ fn a_key_comes_from_the_environment_or_a_file_and_goes_nowhere_unprotected() {
         command.args(["--model", "m", "Hi"]).env("OPENAI_API_KEY", "k-1").env("BAD", "k 1\nx: y");
         run(command)
     };
-    let said = with_key(&["--base-url", "http://models.example.com/v1"]);
-    assert!(said.refusal().contains("--allow-insecure") && !said.stderr.contains("k-1"));
-    let said = with_key(&["--api-key-env", "BAD"]);
-    assert!(said.refusal().contains("BAD") && !said.stderr.contains("k 1"));
+    let reported = with_key(&["--base-url", "http://models.example.com/v1"]);
+    assert!(reported.refusal().contains("--allow-insecure") && !reported.stderr.contains("k-1"));
+    let reported = with_key(&["--api-key-env", "BAD"]);
+    assert!(reported.refusal().contains("BAD") && !reported.stderr.contains("k 1"));
     assert!(with_key(&["--api-key-env", "NOT_THERE"]).refusal().contains("NOT_THERE"));
     assert!(with_key(&["--api-key-file", "/not/there"]).refusal().contains("/not/there"));
     assert!(with_key(&["--header", "Authorization: Bearer k-1"]).refusal().contains("$NAME"));

@@ -96,7 +96,7 @@ fn the_open_stream_is_closed_and_no_further_one_begins() {
     }
 }
 
-/// The signal comes while nobody reads the output of a stream whose bytes have all been read: that stream ends as it was.
+/// The signal comes when all bytes of a stream have been read and its output waits for the reader: the stream keeps its own end.
 #[test]
 fn a_signal_at_the_end_of_a_stream_begins_no_other() {
     let pieces: Vec<&str> = vec!["x"; 600];

@@ -1,4 +1,4 @@
-//! Waits between attempts: announced, and never longer than anybody would sit through. No test waits for one.
+//! Waits between attempts: announced, and of limited length. No test waits for one.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 

@@ -30,47 +30,50 @@ fn is_clean(text: &str) -> bool {
     !spellings.iter().any(|spelling| text.contains(spelling))
 }
 
-/// What a server says, in the ways that were thought of.
-fn said() -> Vec<String> {
+/// The secret in all spellings in which a server may repeat it.
+fn report() -> Vec<String> {
     let percent = KEY.replace('/', "%2F").replace('=', "%3d").replace('+', "%2B");
     let html = KEY.replace('/', "&#x2F;").replace('+', "&#43;");
     let json = KEY.replace('/', "\\/").replace('+', "\\u002b");
     let nested = KEY.replace('/', "\\\\/").replace('+', "\\\\u002B");
-    let mut said: Vec<String> =
+    let mut report: Vec<String> =
         [KEY, &percent, &html, &json, &nested, TENANT, PARAMETER, &PARAMETER.replace('/', "%2f")]
             .map(|secret| format!("no access for {secret} here"))
             .to_vec();
-    said.push(format!("Authorization: Basic {BASIC}"));
+    report.push(format!("Authorization: Basic {BASIC}"));
     // So that a message of 200 characters would end inside the key.
-    said.push(format!("{}{KEY}", "x ".repeat(97)));
-    said
+    report.push(format!("{}{KEY}", "x ".repeat(97)));
+    report
 }
 
 #[test]
 fn an_error_of_any_kind_repeats_no_secret() {
-    for said in said() {
-        let json =
-            format!("{{\"error\":{{\"message\":\"{said}\",\"type\":\"auth\",\"echo\":{{\"{said}\":[\"{said}\"]}}}}}}");
+    for report in report() {
+        let json = format!(
+            "{{\"error\":{{\"message\":\"{report}\",\"type\":\"auth\",\"echo\":{{\"{report}\":[\"{report}\"]}}}}}}"
+        );
         let good = chat(&["a"]);
         let good = &good[..good.find("\n\n").unwrap() + 2];
         for (status, headers, body) in [
             ("401 Unauthorized", JSON, json.clone()),
-            ("400 Bad Request", JSON, format!("{{\"detail\":[{{\"msg\":\"{said}\"}}]}}")),
-            ("403 Forbidden", "", said.clone()),
-            ("404 Not Found", "content-type: text/html\r\n", format!("<html><h1>{said}</h1></html>")),
-            ("200 OK", "content-type: text/html\r\n", format!("<html><title>{said}</title></html>")),
-            ("200 OK", "", said.clone()),
+            ("400 Bad Request", JSON, format!("{{\"detail\":[{{\"msg\":\"{report}\"}}]}}")),
+            ("403 Forbidden", "", report.clone()),
+            ("404 Not Found", "content-type: text/html\r\n", format!("<html><h1>{report}</h1></html>")),
+            ("200 OK", "content-type: text/html\r\n", format!("<html><title>{report}</title></html>")),
+            ("200 OK", "", report.clone()),
             ("200 OK", JSON, json.clone()),
-            ("200 OK", JSON, format!("{{\"{said}\":1}}")),
+            ("200 OK", JSON, format!("{{\"{report}\":1}}")),
             ("200 OK", SSE, format!("data: {json}\n\n")),
             ("200 OK", SSE, format!("{good}data: {json}\n\n")),
             (
                 "200 OK",
                 SSE,
-                format!("event: error\ndata: {{\"type\":\"error\",\"code\":\"{said}\",\"message\":\"{said}\"}}\n\n"),
+                format!(
+                    "event: error\ndata: {{\"type\":\"error\",\"code\":\"{report}\",\"message\":\"{report}\"}}\n\n"
+                ),
             ),
             // Not JSON, and a frame in two lines: a warning holds it as it came.
-            ("200 OK", SSE, format!("{good}data: {{\"x\": {said}\n\ndata: {said}\ndata: {said}\n\n")),
+            ("200 OK", SSE, format!("{good}data: {{\"x\": {report}\n\ndata: {report}\ndata: {report}\n\n")),
         ] {
             let server = Server::new(vec![answer(status, headers, &body)]);
             let ran = run(with_secrets(&server, &[]));

@@ -74,7 +74,7 @@ fn a_log_with_a_damaged_line_stays_a_log() {
             assert_eq!(asked(&["two"], &log), ["one", "two"]);
         }
     }
-    // JSON objects that are not messages are not sent; a line on standard error says so.
+    // JSON objects that are not messages are not sent; a line on standard error reports it.
     let ran = run_bytes(&["explain"], b"{\"a\":1}\n{\"b\":2}\n");
     assert!(ran.stderr.lines().any(|l| l.contains("nothing of it is sent") && l.contains("PROMPT")), "{ran:?}");
     assert_eq!(asked(&["explain"], "{\"a\":1}\n"), ["explain"]);
@@ -126,15 +126,15 @@ fn who_waits_at_a_terminal_is_told_for_what() {
         stdin.write_all(input.as_bytes()).unwrap();
         (child, stdin, BufReader::new(terminal))
     };
-    let said = |screen: &mut BufReader<Handle>| {
+    let reported = |screen: &mut BufReader<Handle>| {
         let mut line = String::new();
         screen.read_line(&mut line).unwrap();
         assert!(line.contains("llm-stream: still reading standard input") && line.contains("</dev/null"), "{line}");
     };
     let stopped = ["-INT", "-TERM"].map(|signal| (signal, start(&["hi"], "words")));
     for (child, mut stdin, mut screen) in [start(&["hi"], ""), start(&[], ""), start(&["hi"], LOG)] {
-        said(&mut screen);
-        // It goes on waiting, and says so once.
+        reported(&mut screen);
+        // It goes on waiting, and reports it once.
         stdin.write_all(LOG.as_bytes()).unwrap();
         drop(stdin);
         let ran = finish(child, None);
@@ -145,7 +145,7 @@ fn who_waits_at_a_terminal_is_told_for_what() {
     }
     // Whoever reads the message may stop the command: nothing of the input so far is sent.
     for (signal, (child, _stdin, mut screen)) in stopped {
-        said(&mut screen);
+        reported(&mut screen);
         assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
         let ran = finish(child, None);
         assert_eq!((ran.status, ran.stdout.as_str()), (if signal == "-INT" { 130 } else { 143 }, ""));

@@ -1,4 +1,4 @@
-//! Tag mode: the tools go into the prompt, and the stream says so.
+//! Tag mode: the tools go into the prompt, and `stream_start` names the mode.
 
 #![allow(clippy::unwrap_used, reason = "it is how a test fails")]
 

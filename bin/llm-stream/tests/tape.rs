@@ -63,7 +63,7 @@ fn what_was_recorded_plays_to_the_byte_times_included() {
         let played = run(tape.with(None, "replay", &["--speed", speed, "Hi"]));
         assert_eq!((played.status, &played.stdout), (0, &live.stdout));
     }
-    // The environment says the same, and the model is known from the tape.
+    // The same from the environment; the model is that of the tape.
     let mut command = command(&["Hi"]);
     command.env("LLM_TAPE", tape.path());
     assert_eq!(run(command).stdout, live.stdout);
@@ -232,7 +232,7 @@ fn a_mode_without_a_tape_asks_nobody() {
     }
     refused(&["Hi"], &[("LLM_TAPE_MODE", "offline")], "not replay, record or auto");
     refused(&["--tape", "", "Hi"], &[], "--tape");
-    // What is replayed from a file asks nobody, so the environment of other commands does not matter there.
+    // --replay sends nothing, so the variables for requests do not matter.
     let body = File::new("mode.sse", chat(&["a"]));
     let mut command = command(&["--replay", body.path()]);
     assert_eq!(

@@ -9,7 +9,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 /// The lines on standard error, without the command's name.
-fn said(ran: &Ran) -> Vec<&str> {
+fn reported(ran: &Ran) -> Vec<&str> {
     ran.stderr.lines().map(|line| line.strip_prefix("llm-stream: ").unwrap()).collect()
 }
 
@@ -24,7 +24,7 @@ fn each_step_is_a_line() {
     let ran = run(asking(&server, &["-v", "Hi"]));
     assert_eq!((ran.status, ran.text().as_str()), (0, "ab"), "{ran:?}");
     let post = format!("POST {}/v1/chat/completions", server.url);
-    let lines = said(&ran);
+    let lines = reported(&ran);
     let wait = lines[2];
     assert!(wait.contains("busy") && wait.contains("asking again in 0 s (retry-after-ms: 1)"), "{wait}");
     let want = [
@@ -40,7 +40,7 @@ fn each_step_is_a_line() {
         "the stream ended",
     ];
     assert_eq!(lines, want);
-    // The events are the same, and without the option nothing is said.
+    // The events are the same, and without the option nothing is reported.
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a", "b"]))]);
     let quiet = run(asking(&server, &["Hi"]));
     assert_eq!((quiet.stderr.as_str(), quiet.text().as_str()), ("", "ab"));
@@ -65,13 +65,13 @@ fn tapes_bodies_and_words_are_named() {
     let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
     assert_eq!(run(asking(&server, &["--tape", tape.path(), "--tape-mode", "record", "Hi"])).status, 0);
     let ran = run_with(command(&["--tape", tape.path(), "-m", "m", "-v"]), "Hi\n");
-    assert_eq!(said(&ran)[..2], ["standard input: text, 2 bytes", "the tape answers"], "{ran:?}");
+    assert_eq!(reported(&ran)[..2], ["standard input: text, 2 bytes", "the tape answers"], "{ran:?}");
     assert!(!ran.stderr.contains("POST"), "nobody is asked: {ran:?}");
     let ran = run(command(&["-r", tape.path(), "-v", "--no-time"]));
-    assert_eq!(said(&ran)[0], format!("{}, line 1: openai-chat, HTTP 200", tape.path()));
+    assert_eq!(reported(&ran)[0], format!("{}, line 1: openai-chat, HTTP 200", tape.path()));
     let body = File::new("verbose.sse", chat(&["a"]));
     let ran = run(command(&["-r", body.path(), "-v"]));
-    assert_eq!(said(&ran)[0], format!("{}: openai-chat", body.path()));
+    assert_eq!(reported(&ran)[0], format!("{}: openai-chat", body.path()));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_dry_run_prints_the_body_alone_and_its_address_beside_it() {
         ("ollama", "http://localhost:11434/api/chat"),
     ] {
         let ran = run(command(&["--dry-run", "-a", api, "-m", "m", "Hi"]));
-        assert_eq!((ran.status, said(&ran)), (0, vec![&*format!("POST {address}")]));
+        assert_eq!((ran.status, reported(&ran)), (0, vec![&*format!("POST {address}")]));
         assert!(ran.stdout.lines().count() == 1 && ran.stdout.starts_with('{'), "{ran:?}");
     }
 }
@@ -156,7 +156,7 @@ fn how_auto_decides_is_said() {
         &["-v", "-t", tools.path(), "--tools-mode", "auto", "--tools-mode-file", list.path(), "Hi"],
     ));
     assert!(
-        said(&ran)[0]
+        reported(&ran)[0]
             .starts_with("tools mode auto: {\"mode\":\"tag\",\"dialect\":\"hermes\",\"source\":\"allow-list\""),
         "{ran:?}"
     );

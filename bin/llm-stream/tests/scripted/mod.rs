@@ -16,15 +16,15 @@ pub const GUARD: Duration = Duration::from_secs(30);
 pub enum Step {
     /// Sends these bytes.
     Send(Vec<u8>),
-    /// Goes on when the test says so.
+    /// Waits until the test lets it go on.
     Wait(Receiver<()>),
     /// Silence: scripted time, which a time-out is measured against.
     Silence(Duration),
-    /// Sends these bytes again and again, until the client has closed, and says how many it took.
+    /// Sends these bytes again and again, until the client has closed, and sends how many it took.
     Flood(Vec<u8>, Sender<usize>),
     /// Breaks the connection with an RST.
     Reset,
-    /// Waits until the client has closed, and says so.
+    /// Waits until the client has closed, and sends a message then.
     UntilClosed(Sender<()>),
 }
 
@@ -139,7 +139,7 @@ pub fn sse_head() -> Step {
     Step::Send(format!("HTTP/1.1 200 OK\r\nconnection: close\r\n{SSE}\r\n").into())
 }
 
-/// A whole stream of chat completions that says these pieces.
+/// A whole stream of chat completions with these pieces of content.
 pub fn chat(pieces: &[&str]) -> String {
     let mut body = String::new();
     for piece in pieces {
