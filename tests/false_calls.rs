@@ -70,7 +70,13 @@ fn no_recorded_stream_has_a_call_in_its_text() {
         stream.push(&bytes, &mut out);
         stream.finish(End::Eof, &mut out);
         for tools in [None, Some(Rc::clone(&tools))] {
-            let streams = Streams::new(Options { look: Some(Rc::clone(&look)), always: true, tools, prefill: None, ..Options::default() });
+            let streams = Streams::new(Options {
+                look: Some(Rc::clone(&look)),
+                always: true,
+                tools,
+                prefill: None,
+                ..Options::default()
+            });
             let mut scanner = Scanner::default();
             let first = scanner.read(&out.lines[0]).expect("an event");
             let read = Collect::run(&mut streams.begin(&first), &out.lines);

@@ -20,21 +20,21 @@ pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
 }
 
 /// A [`Detect`] whose decisions go elsewhere.
-pub struct Divert {
+pub struct Diversion {
     detect: Detect,
     target: Rc<RefCell<File>>,
     stream: Option<String>,
     no_time: bool,
 }
 
-impl Divert {
+impl Diversion {
     /// Wraps the machine of one stream.
     pub fn new(detect: Detect, target: Rc<RefCell<File>>, no_time: bool) -> Self {
-        Divert { detect, target, stream: None, no_time }
+        Diversion { detect, target, stream: None, no_time }
     }
 }
 
-impl Machine for Divert {
+impl Machine for Diversion {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         if self.stream.is_none() {
             self.stream = event.stream().map(|s| s.text().to_owned());

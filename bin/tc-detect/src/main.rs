@@ -11,7 +11,7 @@ mod text;
 use args::Args;
 use branch::Branch;
 use detect::{Answers, Detect, StreamAnswer};
-use divert::Divert;
+use divert::Diversion;
 use event::{Event, Machine};
 use recorded::recorded;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
         ran
     } else if let Some(fd) = args.decide_fd {
         let target = divert::open(fd)?;
-        run(&filter, move |first| Divert::new(detect(first), Rc::clone(&target), no_time))?
+        run(&filter, move |first| Diversion::new(detect(first), Rc::clone(&target), no_time))?
     } else {
         run(&filter, detect)?
     };

@@ -44,7 +44,7 @@ fn exec(args: Args) -> anyhow::Result<Status> {
     }
     let read_ahead = ahead::read_ahead(&filter.files, |line| plan.foresee_line(line));
     if args.dry_run || args.list_pending {
-        return dry::run(plan, filter, if args.list_pending { dry::Show::Pending } else { dry::Show::All });
+        return dry::run(plan, filter, if args.list_pending { dry::Listing::Pending } else { dry::Listing::All });
     }
     raise_limits();
     let (send, input) = mpsc::channel(4);

@@ -17,7 +17,7 @@ impl<M: Machine> LineHandler for Demux<M> {
     #[inline(always)]
     fn event(&mut self, event: &Event<'_>, at: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         let (stream, t) = (event.stream().map(|s| s.text()), event.t().map(|t| t.text()));
-        self.push(event, &mut Here { out, at, stream, t, lost: false })
+        self.push(event, &mut MachineSink { out, at, stream, t, lost: false })
     }
 
     fn blank(&mut self, at: (usize, usize), out: &mut LineWriter<'_>) {
@@ -30,13 +30,13 @@ impl<M: Machine> LineHandler for Demux<M> {
 
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         for (stream, mut machine) in self.drain() {
-            machine.finish(&mut Here { out, at: (0, 0), stream: stream.as_deref(), t: None, lost: false });
+            machine.finish(&mut MachineSink { out, at: (0, 0), stream: stream.as_deref(), t: None, lost: false });
         }
     }
 }
 
 /// The sink that a machine sees: the line at hand, and where it goes.
-struct Here<'h, 'b> {
+struct MachineSink<'h, 'b> {
     out: &'h mut LineWriter<'b>,
     at: (usize, usize),
     stream: Option<&'h str>,
@@ -44,7 +44,7 @@ struct Here<'h, 'b> {
     lost: bool,
 }
 
-impl Sink for Here<'_, '_> {
+impl Sink for MachineSink<'_, '_> {
     fn line(&mut self, json: &str) {
         if self.out.options.emit != Emit::Nothing {
             self.out.line(json);

@@ -11,21 +11,21 @@ use event::{Event, Payload, Raw, View};
 /// # Errors
 /// See [`Failure`]. On [`Failure::Gone`] the command ends silently with 0.
 pub fn view(options: &Filter, view: &mut dyn View) -> Result<Outcome, Failure> {
-    drive(options, &mut Shown { view })
+    drive(options, &mut ViewHandler { view })
 }
 
-struct Shown<'v> {
+struct ViewHandler<'v> {
     view: &'v mut dyn View,
 }
 
-impl Shown<'_> {
+impl ViewHandler<'_> {
     /// Shows an event that takes the place of a line.
     fn show(&mut self, payload: &Payload<'_>, out: &mut LineWriter<'_>) {
         out.text(|out| self.view.push(&Event::of(payload, None, 0, None), out));
     }
 }
 
-impl LineHandler for Shown<'_> {
+impl LineHandler for ViewHandler<'_> {
     fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         out.text(|out| self.view.push(event, out));
         false

@@ -31,7 +31,7 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
     let (mut used, mut space, mut marks) = (0, false, 0);
     // Where to cut if more comes than fits: the last place that leaves room for the sign.
     let mut cut = 0;
-    for c in Shown(text.chars(), None) {
+    for c in SafeChars(text.chars(), None) {
         if c.is_whitespace() {
             space = !out.is_empty();
             continue;
@@ -59,9 +59,9 @@ pub(crate) fn one_line(text: &str, limit: usize) -> String {
 }
 
 /// The characters of a text; hidden ones are written out.
-struct Shown<'a>(std::str::Chars<'a>, Option<std::vec::IntoIter<char>>);
+struct SafeChars<'a>(std::str::Chars<'a>, Option<std::vec::IntoIter<char>>);
 
-impl Iterator for Shown<'_> {
+impl Iterator for SafeChars<'_> {
     type Item = char;
 
     fn next(&mut self) -> Option<char> {

@@ -8,7 +8,7 @@ pub(crate) mod who;
 
 use crate::value::{content, plain};
 use call::{CallCard, CallState};
-use calls::Calls;
+use calls::CallCards;
 use event::payload::{FinishReason, Retract};
 use event::{Event, Kind, Payload, Raw, Text, View};
 use page::{Page, Tone, Voice};
@@ -18,7 +18,7 @@ use who::Who;
 #[derive(Debug)]
 pub(crate) struct Story<P> {
     page: P,
-    calls: Calls,
+    calls: CallCards,
     /// The streams and choices in the middle of a turn: their message would repeat the text of their deltas.
     turns: Vec<Who>,
     /// Whether there is an unnamed stream: else events without a `stream` are notices of commands.
@@ -34,7 +34,7 @@ impl<P: Page> Story<P> {
     pub fn new(page: P) -> Self {
         Story {
             page,
-            calls: Calls::default(),
+            calls: CallCards::default(),
             turns: Vec::new(),
             has_unnamed: false,
             decision: None,

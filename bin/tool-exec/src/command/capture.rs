@@ -49,9 +49,9 @@ impl Capture {
 
 /// How much of an output `tool_progress` has shown, in bytes.
 #[derive(Default)]
-pub struct Shown(usize);
+pub struct ProgressMark(usize);
 
-impl Shown {
+impl ProgressMark {
     /// The whole characters that have come since the last call, without secrets. What may be the beginning of a secret waits for
     /// the rest of it.
     pub fn more(&mut self, output: &Capture, redactor: &Redactor) -> Option<String> {

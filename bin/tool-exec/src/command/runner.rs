@@ -1,8 +1,8 @@
 //! One call as a process: started, fed, read, and ended when its time or its room is used up.
 
 use super::answer::{EndCause, answer};
-use super::capture::{Capture, Shown};
-use super::scratch::Names;
+use super::capture::{Capture, ProgressMark};
+use super::scratch::HomeNames;
 use super::{program, supervise};
 use redact::Redactor;
 use std::cell::{Cell, RefCell};
@@ -31,7 +31,7 @@ pub struct Runner {
     /// The folder of the tools file.
     folder: PathBuf,
     /// Names for the homes of commands.
-    homes: RefCell<Names>,
+    homes: RefCell<HomeNames>,
     /// How long a call may take, unless its tool has a limit of its own.
     timeout: Duration,
     /// How much it may write to each of its outputs in bytes, likewise.
@@ -80,7 +80,7 @@ impl Runner {
         let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let redactor = Redactor::of_environment(variables);
-        Rc::new(Runner { folder, homes: RefCell::new(Names::new()), timeout, max_output, redactor })
+        Rc::new(Runner { folder, homes: RefCell::new(HomeNames::new()), timeout, max_output, redactor })
     }
 
     /// The folder that a tool's commands run in.
@@ -159,7 +159,7 @@ impl Runner {
         let timeout = exec.timeout.unwrap_or(self.timeout);
         let max = exec.max_output.unwrap_or(self.max_output);
         let (mut out, mut err) = (Capture::new(child.stdout.take(), max), Capture::new(child.stderr.take(), max));
-        let mut shown = Shown::default();
+        let mut shown = ProgressMark::default();
         // In a task of its own: a command that does not read its input must not keep this one from reading its output.
         let feed = child.stdin.take().map(|mut stdin| {
             let text = format!("{arguments}\n");

@@ -27,20 +27,20 @@ impl Drop for Scratch {
 
 /// Names for folders that nobody else uses, below the system's folder for temporary files.
 #[derive(Debug)]
-pub struct Names {
+pub struct HomeNames {
     prefix: String,
     next: u64,
 }
 
-impl Names {
+impl HomeNames {
     /// Names for the folders of this run.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Names { prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()), next: 0 }
+        HomeNames { prefix: format!("tool-exec-{}-{:x}", std::process::id(), now.as_nanos()), next: 0 }
     }
 }
 
-impl Iterator for Names {
+impl Iterator for HomeNames {
     type Item = PathBuf;
 
     fn next(&mut self) -> Option<PathBuf> {

@@ -108,7 +108,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::scratch::{Names, Scratch};
+    use crate::command::scratch::{HomeNames, Scratch};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn answer() -> Answer {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn what_was_kept_comes_back_until_it_is_too_old() {
-        let path = Names::new().next().unwrap();
+        let path = HomeNames::new().next().unwrap();
         let _dir = Scratch::make(&path).unwrap();
         let mut cache = Cache::open(&path.join("c")).unwrap();
         cache.put(&[1; 32], "t", &answer()).unwrap();
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_others_could_have_planted_is_refused() {
-        let path = Names::new().next().unwrap();
+        let path = HomeNames::new().next().unwrap();
         let _dir = Scratch::make(&path).unwrap();
         let real = path.join("c");
         let mut cache = Cache::open(&real).unwrap();

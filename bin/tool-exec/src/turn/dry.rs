@@ -8,7 +8,7 @@ use tool::{Answer, Plan, PlanStep, RequestedCall};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
+pub enum Listing {
     /// One JSON line for each call of the input: its command line, or why it would not run.
     All,
     /// The ids of the calls that wait for a person.
@@ -19,7 +19,7 @@ pub enum Show {
 ///
 /// # Errors
 /// When the input or the output fails.
-pub fn run(plan: Plan, filter: Filter, show: Show) -> anyhow::Result<Status> {
+pub fn run(plan: Plan, filter: Filter, show: Listing) -> anyhow::Result<Status> {
     let mut dry = DryRun { plan, show, found: false, line: Vec::new() };
     let mut outcome = stdio::drive(&Filter { emit: Emit::Lines, ..filter }, &mut dry)?;
     let tally = dry.plan.tally();
@@ -33,7 +33,7 @@ pub fn run(plan: Plan, filter: Filter, show: Show) -> anyhow::Result<Status> {
 /// The calls of the input, none of which runs.
 struct DryRun {
     plan: Plan,
-    show: Show,
+    show: Listing,
     /// Whether one of them is of the selected kind: would start, or waits for a person.
     found: bool,
     line: Vec<u8>,
@@ -50,7 +50,7 @@ impl DryRun {
             for step in steps {
                 match step {
                     PlanStep::Start { key, call, ready } => {
-                        self.found |= self.show == Show::All;
+                        self.found |= self.show == Listing::All;
                         self.write(&call, out, |o| {
                             o.str("status", "would_run").str("class", ready.class.name());
                             if let Ok(arguments) = &call.arguments {
@@ -66,7 +66,7 @@ impl DryRun {
                         self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
                     }
                     PlanStep::Result { call, answer }
-                        if answer.status == tool::Status::Pending && self.show == Show::Pending =>
+                        if answer.status == tool::Status::Pending && self.show == Listing::Pending =>
                     {
                         self.found = true;
                         out.line(&call.id);
@@ -83,7 +83,7 @@ impl DryRun {
     }
 
     fn write(&mut self, call: &RequestedCall, out: &mut LineWriter<'_>, fill: impl FnOnce(&mut Object<'_>)) {
-        if self.show != Show::All {
+        if self.show != Listing::All {
             return;
         }
         self.line.clear();

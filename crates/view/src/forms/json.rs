@@ -1,7 +1,7 @@
 //! `json`: the final answer as one JSON object on a line.
 
 use crate::story::call::{CallCard, CallState};
-use crate::story::calls::Calls;
+use crate::story::calls::CallCards;
 use crate::surface::FormRow;
 use crate::value::{content, plain};
 use event::payload::FinishReason;
@@ -33,7 +33,7 @@ struct FinalAnswer {
     text: String,
     refusal: String,
     reasoning: String,
-    calls: Calls,
+    calls: CallCards,
     finish_reason: Option<FinishReason>,
     usage: [Option<u64>; TOKENS.len()],
     error: Option<[String; 2]>,

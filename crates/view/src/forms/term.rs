@@ -13,7 +13,7 @@ pub(crate) const ROW: FormRow = FormRow {
         Some((columns, rows)) => {
             let terminal = Terminal { columns, rows, colour: surface.colour != Some(false) };
             let view = Term::new(terminal, surface.no_time);
-            Box::new(Live { view, surface: *surface, size: (columns, rows) })
+            Box::new(ResizableTerm { view, surface: *surface, size: (columns, rows) })
         }
         None => Box::new(text(surface.colour == Some(true), surface.no_time)),
     },
@@ -50,13 +50,13 @@ impl View for Term {
 }
 
 /// The view on a terminal whose size may change.
-struct Live {
+struct ResizableTerm {
     view: Term,
     surface: Surface,
     size: (usize, usize),
 }
 
-impl View for Live {
+impl View for ResizableTerm {
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         if let Some(size) = (self.surface.size)().filter(|size| *size != self.size) {
             self.size = size;

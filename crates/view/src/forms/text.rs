@@ -3,7 +3,7 @@
 use crate::escape::{one_line, safe};
 use crate::story::Story;
 use crate::story::call::CallState;
-use crate::story::calls::Calls;
+use crate::story::calls::CallCards;
 use crate::story::card;
 use crate::story::page::{Page, Tone, Voice};
 use crate::story::who::Who;
@@ -133,7 +133,7 @@ impl Page for Plain {
         self.line(out, tone.style(), &text);
     }
 
-    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
+    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize) {
         self.shown.resize(self.shown.len().max(at + 1), 0);
         let call = &calls.list[at];
         let name = one_line(&call.name, BRIEF);
@@ -165,7 +165,7 @@ impl Page for Plain {
 
     fn end_text(&mut self, _: &mut Vec<u8>) {}
 
-    fn done(&mut self, _: &mut Vec<u8>, _: &Calls) {}
+    fn done(&mut self, _: &mut Vec<u8>, _: &CallCards) {}
 
     fn interrupt(&mut self, _: &mut Vec<u8>) {}
 

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// The calls in the order of their first event.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct CallCards {
     pub list: Vec<CallCard>,
     /// The position of the latest call of an id, in any stream.
     by_id: HashMap<String, usize>,
@@ -18,7 +18,7 @@ pub(crate) struct Calls {
     without_id: usize,
 }
 
-impl Calls {
+impl CallCards {
     /// Takes an event about a call, and returns the position of the call that is new or has changed.
     pub fn push(&mut self, event: &Event<'_>) -> Option<usize> {
         match event.payload()? {

@@ -1,6 +1,6 @@
 //! The page that a conversation is shown on.
 
-use super::calls::Calls;
+use super::calls::CallCards;
 use super::who::Who;
 use anstyle::{AnsiColor, Style};
 
@@ -72,13 +72,13 @@ pub(crate) trait Page {
     /// A line that the view itself writes.
     fn note(&mut self, out: &mut Vec<u8>, tone: Tone, text: &str);
     /// The call at this position is new, or has changed.
-    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize);
+    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize);
     /// The next text does not continue the text so far.
     fn pause(&mut self);
     /// The text that is last on the page is complete.
     fn end_text(&mut self, out: &mut Vec<u8>);
     /// All of the event is shown.
-    fn done(&mut self, out: &mut Vec<u8>, calls: &Calls);
+    fn done(&mut self, out: &mut Vec<u8>, calls: &CallCards);
     /// Other programs may write on the same terminal from now on.
     fn interrupt(&mut self, out: &mut Vec<u8>);
     /// The first calls of the list, all settled and shown, are removed from it.

@@ -22,11 +22,11 @@ pub(crate) fn lead(before: &str) -> String {
 }
 
 /// An event of the parser, and its bytes in the text.
-pub(crate) type Item = (Event<'static>, Range<usize>);
+pub(crate) type BlockEvent = (Event<'static>, Range<usize>);
 
 /// A block that is drawn at once: one at the top of the text, or an item of a list there.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Unit {
+pub(crate) struct TopBlock {
     /// Its events, as positions in [`Blocks::items`].
     pub items: Range<usize>,
     /// Its bytes in the text.
@@ -36,8 +36,8 @@ pub(crate) struct Unit {
 /// A text as blocks.
 #[derive(Debug)]
 pub(crate) struct Blocks {
-    pub items: Vec<Item>,
-    pub units: Vec<Unit>,
+    pub items: Vec<BlockEvent>,
+    pub units: Vec<TopBlock>,
     /// The character that replaces a colon in the texts of the events, if one does.
     pub colon: Option<char>,
 }
@@ -58,7 +58,7 @@ impl Blocks {
         }
         let parser = Parser::new_ext(&source, Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH);
         let mut led = lead.ends_with(WORD);
-        let items: Vec<Item> = parser
+        let items: Vec<BlockEvent> = parser
             .into_offset_iter()
             .map(|(mut event, range)| {
                 if led && let Event::Text(text) = &event {
@@ -91,7 +91,7 @@ impl Blocks {
     }
 
     /// Whether the unit is text without any markup, which looks drawn as it was written.
-    pub fn is_plain(&self, unit: &Unit, text: &str) -> bool {
+    pub fn is_plain(&self, unit: &TopBlock, text: &str) -> bool {
         let items = &self.items[unit.items.clone()];
         let mut at = unit.bytes.start;
         let [(Event::Start(Tag::Paragraph), _), inner @ .., _] = items else { return false };
@@ -148,7 +148,7 @@ impl Blocks {
     }
 }
 
-fn units(items: &[Item]) -> Vec<Unit> {
+fn units(items: &[BlockEvent]) -> Vec<TopBlock> {
     let (mut units, mut depth, mut start) = (Vec::new(), 0, 0);
     for (n, (event, range)) in items.iter().enumerate() {
         match event {
@@ -164,7 +164,7 @@ fn units(items: &[Item]) -> Vec<Unit> {
             _ => {}
         }
         if depth == 0 {
-            units.push(Unit { items: start..n + 1, bytes: range.clone() });
+            units.push(TopBlock { items: start..n + 1, bytes: range.clone() });
         }
     }
     units

@@ -1,6 +1,6 @@
 //! Draws blocks of Markdown. Without colours inline marks stay as they were written, since nothing else shows their meaning.
 
-use super::markdown::{Blocks, Fence, Item};
+use super::markdown::{BlockEvent, Blocks, Fence};
 use super::pen::Pen;
 use super::table::{Cell, Table};
 use anstyle::{AnsiColor, Style};
@@ -68,7 +68,7 @@ impl<'p> Renderer<'p> {
     }
 
     /// Draws `items`, the events of a unit or their beginning.
-    pub fn draw(&mut self, items: &[Item]) {
+    pub fn draw(&mut self, items: &[BlockEvent]) {
         for (event, range) in items {
             if matches!(event, Event::Text(_)) && std::mem::take(&mut self.goes_on) {
                 self.in_lead = true;

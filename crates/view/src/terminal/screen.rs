@@ -8,7 +8,7 @@ use super::draft::Draft;
 use super::pen::{Pen, paint};
 use crate::escape::{columns, one_line};
 use crate::story::call::{CallCard, CallState};
-use crate::story::calls::Calls;
+use crate::story::calls::CallCards;
 use crate::story::card;
 use crate::story::page::{Page, Tone, Voice};
 use crate::story::who::Who;
@@ -261,7 +261,7 @@ impl Page for Screen {
         self.write(out);
     }
 
-    fn call(&mut self, out: &mut Vec<u8>, calls: &Calls, at: usize) {
+    fn call(&mut self, out: &mut Vec<u8>, calls: &CallCards, at: usize) {
         if at >= self.kept {
             self.lift();
         } else if calls.list[at].has_ended() {
@@ -282,7 +282,7 @@ impl Page for Screen {
         self.write(out);
     }
 
-    fn done(&mut self, out: &mut Vec<u8>, calls: &Calls) {
+    fn done(&mut self, out: &mut Vec<u8>, calls: &CallCards) {
         while let Some(call) = calls.list.get(self.kept).filter(|c| c.is_settled()) {
             self.keep(call);
             self.kept += 1;
