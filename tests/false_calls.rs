@@ -61,7 +61,7 @@ const TOOLS: &str = r#"[
 #[test]
 fn no_recorded_stream_has_a_call_in_its_text() {
     let look = Rc::new(Look::new("auto").expect("all dialects"));
-    let tools = Rc::new(json::Tools::read(TOOLS).expect("a list of tools"));
+    let tools = Rc::new(json::ToolList::read(TOOLS).expect("a list of tools"));
     let mut wrong = Vec::new();
     for body in bodies().into_iter().filter(|body| !MARKED.iter().any(|mark| body.name.starts_with(mark))) {
         let bytes = std::fs::read(&body.path).expect("a body");
@@ -70,13 +70,8 @@ fn no_recorded_stream_has_a_call_in_its_text() {
         stream.push(&bytes, &mut out);
         stream.finish(End::Eof, &mut out);
         for tools in [None, Some(Rc::clone(&tools))] {
-            let streams = Streams::new(Options {
-                look: Some(Rc::clone(&look)),
-                always: true,
-                tools,
-                prefill: None,
-                ..Options::default()
-            });
+            let streams =
+                Streams::new(Options { look: Some(Rc::clone(&look)), always: true, tools, ..Options::default() });
             let mut scanner = Scanner::default();
             let first = scanner.read(&out.lines[0]).expect("an event");
             let read = Collect::run(&mut streams.begin(&first), &out.lines);

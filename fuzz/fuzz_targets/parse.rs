@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
-use toolpipe_json::Tools;
+use toolpipe_json::ToolList;
 use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece};
 
 /// What was found: all text in order, and calls as text.
@@ -40,7 +40,7 @@ fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(text);
     let names = Dialect::all().get(*dialect as usize).map_or("auto", |d| d.name);
     let look = Rc::new(Look::new(names).expect("a name of the table"));
-    let tools = (how & 1 == 0).then(|| Rc::new(Tools::read(TOOLS).expect("a list of tools")));
+    let tools = (how & 1 == 0).then(|| Rc::new(ToolList::read(TOOLS).expect("a list of tools")));
     let prefill = [Some(""), Some("<think>"), None, Some("")][usize::from(how >> 1 & 3)];
     let step = usize::from(how >> 3) + 1;
     let read = |pieces: &mut dyn Iterator<Item = String>| {

@@ -2,7 +2,7 @@
 
 use crate::call::Call;
 use crate::payload::CallError;
-use json::{Repair, Tools};
+use json::{Repair, ToolList};
 
 /// What a judgement needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -10,7 +10,7 @@ pub(crate) struct Bench<'a> {
     /// `--repair syntax`.
     pub repair: bool,
     /// The tools whose schemas bind the arguments, if any are known.
-    pub tools: Option<&'a Tools>,
+    pub tools: Option<&'a ToolList>,
 }
 
 /// Judges a call whose text is complete, and writes the outcome into it.

@@ -16,7 +16,7 @@ use event::payload::{
     Thinking, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
-use json::Tools;
+use json::ToolList;
 use std::rc::Rc;
 
 /// When a call is emitted.
@@ -35,7 +35,7 @@ pub enum EmitOn {
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The tools that arguments are validated against. Without them the stream's own `tools` are used.
-    pub tools: Option<Rc<Tools>>,
+    pub tools: Option<Rc<ToolList>>,
     /// When a call is emitted.
     pub emit_on: EmitOn,
     /// Take arguments that are not quite JSON as they come, and refuse them.
@@ -66,7 +66,7 @@ struct Choice {
 #[derive(Debug)]
 pub struct Accumulate {
     options: Rc<Options>,
-    tools: Option<Rc<Tools>>,
+    tools: Option<Rc<ToolList>>,
     response: String,
     seed: Seed,
     model: String,
@@ -109,7 +109,7 @@ impl Accumulate {
         self.seed = Seed::of_response(&self.response);
         self.model = owned(start.model);
         if let (None, Some(tools)) = (&self.options.tools, start.tools) {
-            match Tools::read(&tools.text()) {
+            match ToolList::read(&tools.text()) {
                 Ok(tools) => self.tools = Some(Rc::new(tools)),
                 Err(e) => {
                     let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");

@@ -7,7 +7,7 @@ use crate::call::{Call, Fed, LONGEST_NAME, Named};
 use crate::id::{self, Seed};
 use event::Text;
 use event::payload::ToolCallDelta;
-use json::Tools;
+use json::ToolList;
 use std::collections::{BinaryHeap, HashMap};
 
 /// Something odd about a delta; the machine makes a `warning` of it.
@@ -23,7 +23,7 @@ pub(crate) struct Origin<'a> {
     /// What the ids of calls that come without one are made of.
     pub seed: Seed,
     /// The tools that a name may be one of, where they are known.
-    pub tools: Option<&'a Tools>,
+    pub tools: Option<&'a ToolList>,
 }
 
 impl Origin<'_> {

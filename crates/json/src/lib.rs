@@ -26,6 +26,5 @@ pub use partial::best_reading;
 pub use repair::{Repaired, repair};
 pub use scanner::Scanner;
 pub use schema::{Misfit, Schema, SchemaError, Violation};
-pub use tools::ToolList as Tools;
 pub use tools::{NO_PARAMETERS, ProviderTool, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError, Unfit};
-pub use typed::{Converted, JsonType, Typed};
+pub use typed::{Conversion, JsonType, ValueType};

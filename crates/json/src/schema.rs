@@ -13,7 +13,7 @@ mod tests;
 pub use error::SchemaError;
 pub use misfit::{Misfit, Violation};
 
-use crate::{Repair, Repaired, Shape, Typed, apply, check};
+use crate::{Repair, Repaired, Shape, ValueType, apply, check};
 use absent::leave_out_nulls;
 use event::Raw;
 use jsonschema::error::ValidationErrorKind;
@@ -66,7 +66,7 @@ impl Schema {
             return Err(Misfit::at_root("the schema is too complex for so many values, call it with fewer"));
         }
         if self.validator.is_valid(&value)
-            || leave_out_nulls(&mut value, &Typed::new(&self.root)) && self.validator.is_valid(&value)
+            || leave_out_nulls(&mut value, &ValueType::new(&self.root)) && self.validator.is_valid(&value)
         {
             return Ok(());
         }

@@ -9,7 +9,7 @@ mod tests;
 pub use entry::{NO_PARAMETERS, ProviderTool, ToolEntry};
 pub use error::{ToolFault, ToolPlace, ToolsError};
 
-use crate::{Misfit, Schema, SchemaError, Typed, check};
+use crate::{Misfit, Schema, SchemaError, ValueType, check};
 use event::Raw;
 use serde_json::Value;
 use shape::EntryShape;
@@ -125,8 +125,8 @@ impl ToolList {
     }
 
     /// What the schema of a tool says of the types of its arguments; nothing for a tool that is not in the list or has no schema.
-    pub fn parameters(&self, name: &str) -> Typed<'_> {
-        self.tool(name).and_then(Tool::tree).map(Typed::new).unwrap_or_default()
+    pub fn parameters(&self, name: &str) -> ValueType<'_> {
+        self.tool(name).and_then(Tool::tree).map(ValueType::new).unwrap_or_default()
     }
 
     /// Checks a call's arguments against its tool's schema. Any arguments fit a tool that is not in the list or has no schema.

@@ -32,24 +32,24 @@ pub enum JsonType {
 
 /// The type of one value as far as a schema gives it: the parts of the schema that describe the value, any of which may apply.
 #[derive(Clone, Debug, Default)]
-pub struct Typed<'a> {
+pub struct ValueType<'a> {
     root: Option<&'a Value>,
     any: Vec<&'a Value>,
 }
 
 /// Whether a text has a type that its schema allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Converted {
+pub enum Conversion {
     /// It has.
     Fits,
     /// It has not, and became a string although the schema does not allow one.
     Misfit,
 }
 
-impl<'a> Typed<'a> {
+impl<'a> ValueType<'a> {
     /// The type of a value that `schema` describes.
-    pub fn new(schema: &'a Value) -> Typed<'a> {
-        Typed { root: Some(schema), any: vec![schema] }
+    pub fn new(schema: &'a Value) -> ValueType<'a> {
+        ValueType { root: Some(schema), any: vec![schema] }
     }
 
     /// Whether a schema describes this value.
@@ -58,21 +58,21 @@ impl<'a> Typed<'a> {
     }
 
     /// The type of the member `key` of this object.
-    pub fn property(&self, key: &str) -> Typed<'a> {
+    pub fn property(&self, key: &str) -> ValueType<'a> {
         let mut declared = Vec::new();
         let mut other = Vec::new();
         self.visit(&mut |part| match part.get("properties").and_then(|p| p.get(key)) {
             Some(found) => declared.push(found),
             None => other.extend(part.get("additionalProperties").filter(|a| a.is_object())),
         });
-        Typed { root: self.root, any: if declared.is_empty() { other } else { declared } }
+        ValueType { root: self.root, any: if declared.is_empty() { other } else { declared } }
     }
 
     /// The type of the items of this array.
-    pub fn items(&self) -> Typed<'a> {
+    pub fn items(&self) -> ValueType<'a> {
         let mut any = Vec::new();
         self.visit(&mut |part| any.extend(part.get("items").filter(|i| i.is_object())));
-        Typed { root: self.root, any }
+        ValueType { root: self.root, any }
     }
 
     /// The names of the declared members, in the order of the schema.
@@ -109,30 +109,30 @@ impl<'a> Typed<'a> {
     /// Appends the JSON of a raw text, read as the first allowed type that it parses as; a string comes last, since any text is one. The
     /// order of the types in the schema does not matter.
     ///
-    /// If [`Typed::only_string`], every byte is kept. Otherwise white space round the text is dropped, and `null` and `None` are null where
+    /// If [`ValueType::only_string`], every byte is kept. Otherwise white space round the text is dropped, and `null` and `None` are null where
     /// the schema allows null or does not allow a string. Valid JSON stays as it is written; objects and arrays may also have raw control
     /// characters in their strings, or be in Python's notation.
-    pub fn convert(&self, text: &str, out: &mut String) -> Converted {
+    pub fn convert(&self, text: &str, out: &mut String) -> Conversion {
         let mut kinds = self.kinds().unwrap_or_else(|| vec![JsonType::String]);
         kinds.sort_by_key(|kind| *kind == JsonType::String);
         let bare = text.trim_ascii();
         if kinds == [JsonType::String] {
             out.push_str(&event::quoted(text));
-            return Converted::Fits;
+            return Conversion::Fits;
         }
         // Where neither null nor a string is allowed, null means that the argument is left out: `Schema::check` counts it as missing.
         let may_be_null = kinds.contains(&JsonType::Null) || !kinds.contains(&JsonType::String);
         if may_be_null && matches!(bare, "null" | "None") {
             out.push_str("null");
-            return Converted::Fits;
+            return Conversion::Fits;
         }
         for kind in kinds {
             if read(kind, text, bare, out) {
-                return Converted::Fits;
+                return Conversion::Fits;
             }
         }
         out.push_str(&event::quoted(text));
-        Converted::Misfit
+        Conversion::Misfit
     }
 
     /// The allowed types, in any order; `None` if the schema does not restrict them.

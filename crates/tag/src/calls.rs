@@ -1,6 +1,6 @@
 //! The calls that an engine finds while it reads, kept in order until they may be emitted.
 
-use json::Tools;
+use json::ToolList;
 
 /// How far a reader came in the text that it was given, and what it expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(crate) const NO_CALL: &str = "the message contains no call";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     /// The tools of the request, where they are known.
-    pub tools: Option<&'a Tools>,
+    pub tools: Option<&'a ToolList>,
     /// The form is found in ordinary text, too, so that only a call of a listed tool counts.
     pub strict: bool,
 }

@@ -74,7 +74,7 @@ impl Free {
     fn emit(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
-        let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::Typed::is_known);
+        let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::ValueType::is_known);
         let keys: Vec<&str> =
             parameters.as_ref().map_or_else(|| vec!["input"], |parameters| parameters.keys().collect());
         match (&keys[..], parameters) {

@@ -10,7 +10,7 @@ use choice::TagChoice;
 use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use events::{SOURCE, warning_key};
-use json::Tools;
+use json::ToolList;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -26,7 +26,7 @@ pub struct Options {
     /// Streams with native calls are read, too.
     pub always: bool,
     /// The tools that calls may name; without it those of `stream_start`.
-    pub tools: Option<Rc<Tools>>,
+    pub tools: Option<Rc<ToolList>>,
     /// The end of the prompt; without it that of `stream_start`.
     pub prefill: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct Streams {
 struct Built {
     looks: HashMap<String, Rc<Look>>,
     /// The last list of tools, by its text.
-    tools: Option<(String, Rc<Tools>)>,
+    tools: Option<(String, Rc<ToolList>)>,
 }
 
 impl Streams {
@@ -92,13 +92,13 @@ impl Streams {
         Ok(look)
     }
 
-    fn tools(&self, json: &str) -> Rc<Tools> {
+    fn tools(&self, json: &str) -> Rc<ToolList> {
         let mut built = self.built.borrow_mut();
         if let Some((_, tools)) = built.tools.as_ref().filter(|(text, _)| text == json) {
             return Rc::clone(tools);
         }
         // A list that cannot be read must not let every name count: it holds no tool.
-        let tools = Rc::new(Tools::read(json).unwrap_or_default());
+        let tools = Rc::new(ToolList::read(json).unwrap_or_default());
         built.tools = Some((json.to_owned(), Rc::clone(&tools)));
         tools
     }
@@ -124,7 +124,7 @@ pub struct Tag {
 #[derive(Debug)]
 struct Setting {
     look: Rc<Look>,
-    tools: Option<Rc<Tools>>,
+    tools: Option<Rc<ToolList>>,
     prefill: Option<String>,
 }
 

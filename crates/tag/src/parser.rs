@@ -58,7 +58,7 @@ use crate::calls::Step;
 use crate::look::Look;
 use crate::outlet::Outlet;
 use emitter::Emitter;
-use json::Tools;
+use json::ToolList;
 use mode::Mode;
 use prose::Prose;
 use router::{Position, Router};
@@ -81,7 +81,7 @@ pub struct Parser {
 impl Parser {
     /// A parser for one choice. `tools`: those of the request, where they are known. `prefill`: the end of the prompt, where that is
     /// known.
-    pub fn new(look: Rc<Look>, tools: Option<Rc<Tools>>, prefill: Option<&str>) -> Parser {
+    pub fn new(look: Rc<Look>, tools: Option<Rc<ToolList>>, prefill: Option<&str>) -> Parser {
         let mode = prefill.map(|prefill| {
             let opens_reasoning = look.reasoning.iter().any(|(open, close)| {
                 let opened = prefill.rfind(open);

@@ -13,7 +13,7 @@ pub(crate) use state::Run;
 
 use crate::calls::{Calls, Step};
 use crate::dialect::Part;
-use json::Tools;
+use json::ToolList;
 use state::{Engine, Place};
 
 impl Run {
@@ -29,7 +29,7 @@ impl Run {
 
     /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is emitted before the marker after it is
     /// complete.
-    pub fn push(&mut self, text: &str, tools: Option<&Tools>, is_alone: bool, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, tools: Option<&ToolList>, is_alone: bool, calls: &mut Calls) -> Step {
         let context = Run::context(self.form, tools);
         let mut i = 0;
         loop {
@@ -69,7 +69,7 @@ impl Run {
         text: &str,
         mut at: usize,
         cut: bool,
-        tools: Option<&Tools>,
+        tools: Option<&ToolList>,
         calls: &mut Calls,
     ) -> Result<usize, &'static str> {
         self.is_last = true;
@@ -97,7 +97,7 @@ impl Run {
         self.whole_at_end(cut, tools, calls).map(|()| at)
     }
 
-    fn whole_at_end(&mut self, cut: bool, tools: Option<&Tools>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn whole_at_end(&mut self, cut: bool, tools: Option<&ToolList>, calls: &mut Calls) -> Result<(), &'static str> {
         let context = Run::context(self.form, tools);
         match self.place {
             Place::Tail(_) | Place::Between => Ok(()),

@@ -3,7 +3,7 @@
 use crate::dialect::params::ParamForm;
 use crate::mark::{Match, starts};
 use crate::params::element_name;
-use json::{Converted, JsonType, Typed};
+use json::{Conversion, JsonType, ValueType};
 
 /// How deep elements may nest; deeper ones are text.
 const MAX_DEPTH: u32 = 64;
@@ -14,10 +14,10 @@ const MAX_DEPTH: u32 = 64;
 pub(crate) fn convert(
     text: &str,
     prefix: &str,
-    typed: &Typed<'_>,
+    typed: &ValueType<'_>,
     form: &ParamForm,
     out: &mut String,
-) -> Option<Converted> {
+) -> Option<Conversion> {
     let start = out.len();
     let converted = Tree { prefix, form }.inside(text, typed, 0, out);
     if converted.is_none() {
@@ -32,7 +32,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn inside(&self, text: &str, typed: &Typed<'_>, depth: u32, out: &mut String) -> Option<Converted> {
+    fn inside(&self, text: &str, typed: &ValueType<'_>, depth: u32, out: &mut String) -> Option<Conversion> {
         let (object, array) = (typed.allows(JsonType::Object), typed.allows(JsonType::Array));
         let bare = text.trim_ascii();
         if typed.only_string() || !(object || array) || depth >= MAX_DEPTH {
@@ -43,7 +43,7 @@ impl Tree<'_> {
         }
         let children = self.children(bare)?;
         let items = array && (!object || children.iter().all(|(name, _)| *name == "item"));
-        let mut converted = Converted::Fits;
+        let mut converted = Conversion::Fits;
         out.push(if items { '[' } else { '{' });
         for (n, (name, inner)) in children.iter().enumerate() {
             if n > 0 {
@@ -55,8 +55,8 @@ impl Tree<'_> {
                 out.push(':');
             }
             let whole = self.inside(inner, &typed, depth + 1, out);
-            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out)) == Converted::Misfit {
-                converted = Converted::Misfit;
+            if whole.unwrap_or_else(|| typed.convert(&self.form.plain(inner), out)) == Conversion::Misfit {
+                converted = Conversion::Misfit;
             }
         }
         out.push(if items { ']' } else { '}' });

@@ -1,6 +1,6 @@
 //! What is written is read back: calls as they were, in every dialect; and no result is ever read as a call.
 
-use json::Tools;
+use json::ToolList;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ impl Outlet for Found {
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
 }
 
-fn tools() -> Rc<Tools> {
+fn tools() -> Rc<ToolList> {
     let text = json!({"type": "string"});
     let anything = json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "s": text, "o": {"type": "object", "properties": {"k": text}, "additionalProperties": true},
@@ -49,12 +49,12 @@ fn tools() -> Rc<Tools> {
     }});
     let tool = |name: &str, parameters: &Value| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     let list = json!([tool("f", &anything), tool("g", &json!({"type": "object", "properties": {}}))]);
-    Rc::new(Tools::read(&list.to_string()).expect("a list of tools"))
+    Rc::new(ToolList::read(&list.to_string()).expect("a list of tools"))
 }
 
 thread_local! {
     /// What was built for the reads before.
-    static LOOKS: (RefCell<HashMap<String, Rc<Look>>>, Rc<Tools>) = (RefCell::default(), tools());
+    static LOOKS: (RefCell<HashMap<String, Rc<Look>>>, Rc<ToolList>) = (RefCell::default(), tools());
 }
 
 /// Reads a text in pieces of this many characters, as an answer that begins outside reasoning.

@@ -1,6 +1,6 @@
 //! The calls of a log, so that no call runs twice.
 //!
-//! An id names a call only within its turn: some servers number the calls of each turn anew So a log is read as a
+//! An id names a call only within its turn: some servers number the calls of each turn anew. So a log is read as a
 //! history: a call that begins after a call of the same id was answered is another call.
 
 use crate::call::{CallKey, RequestedCall};

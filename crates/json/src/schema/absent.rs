@@ -5,14 +5,14 @@
 //! (<https://github.com/livekit/agents-js/pull/2308>). So a declared member that is `null` although the schema does not allow `null` counts
 //! as missing. This holds for the validation only: the arguments stay as they came.
 
-use crate::{JsonType, Typed};
+use crate::{JsonType, ValueType};
 use serde_json::Value;
 
 /// How many members are looked up: each costs a walk over the schema. Members beyond these stay.
 const LOOKED_UP: u32 = 100_000;
 
 /// Removes the members that count as missing from a value, at any depth. Returns whether there were any.
-pub(super) fn leave_out_nulls(value: &mut Value, typed: &Typed<'_>) -> bool {
+pub(super) fn leave_out_nulls(value: &mut Value, typed: &ValueType<'_>) -> bool {
     Nulls { left: LOOKED_UP, found: false }.leave_out(value, typed)
 }
 
@@ -22,12 +22,12 @@ struct Nulls {
 }
 
 impl Nulls {
-    fn leave_out(mut self, value: &mut Value, typed: &Typed<'_>) -> bool {
+    fn leave_out(mut self, value: &mut Value, typed: &ValueType<'_>) -> bool {
         self.visit(value, typed);
         self.found
     }
 
-    fn visit(&mut self, value: &mut Value, typed: &Typed<'_>) {
+    fn visit(&mut self, value: &mut Value, typed: &ValueType<'_>) {
         match value {
             Value::Object(members) => members.retain(|key, member| {
                 if !matches!(member, Value::Null | Value::Object(_) | Value::Array(_)) || self.left == 0 {
@@ -81,7 +81,7 @@ mod tests {
             (json!({"a": "x", "b": null}), json!({"a": "x"})),
         ] {
             let mut value = before.clone();
-            assert_eq!(leave_out_nulls(&mut value, &Typed::new(&schema)), before != after);
+            assert_eq!(leave_out_nulls(&mut value, &ValueType::new(&schema)), before != after);
             assert_eq!(value, after, "{before}");
         }
     }

@@ -3,9 +3,9 @@ use super::*;
 fn json(schema: &str, text: &str) -> String {
     let schema: Value = serde_json::from_str(schema).unwrap();
     let mut out = String::new();
-    match Typed::new(&schema).convert(text, &mut out) {
-        Converted::Fits => out,
-        Converted::Misfit => format!("misfit {out}"),
+    match ValueType::new(&schema).convert(text, &mut out) {
+        Conversion::Fits => out,
+        Conversion::Misfit => format!("misfit {out}"),
     }
 }
 
@@ -110,7 +110,7 @@ fn parts_of_a_schema() {
         },
         "allOf": [{"properties": {"c": {"type": "boolean"}, "b": {"minLength": 1}}}],
     });
-    let t = Typed::new(&schema);
+    let t = ValueType::new(&schema);
     assert_eq!(t.keys().collect::<Vec<_>>(), ["b", "a", "l", "m", "c"]);
     assert!(t.declares("c") && !t.declares("x"));
     assert!(t.property("b").only_string() && t.property("zz").only_string() && !t.property("zz").is_known());
@@ -119,5 +119,5 @@ fn parts_of_a_schema() {
     assert!(t.property("l").items().property("x").allows(JsonType::Integer));
     assert!(!t.property("l").items().property("x").allows(JsonType::Number));
     assert!(t.property("m").property("any").allows(JsonType::Integer));
-    assert!(Typed::default().allows(JsonType::Null) && Typed::default().only_string());
+    assert!(ValueType::default().allows(JsonType::Null) && ValueType::default().only_string());
 }

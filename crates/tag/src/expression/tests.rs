@@ -1,7 +1,7 @@
 use super::*;
 use crate::PromptCall;
 use crate::calls::Op;
-use json::Tools;
+use json::ToolList;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -98,15 +98,15 @@ fn read(form: &'static ExpressionForm, context: &Context<'_>, text: &str) -> (Ve
     whole
 }
 
-fn tools() -> Tools {
+fn tools() -> ToolList {
     let parameters = r#"{"type":"object","properties":{"zone":{},"at":{},"by":{}}}"#;
-    Tools::read(&format!(
+    ToolList::read(&format!(
         r#"[{{"name":"f","parameters":{parameters}}},{{"name":"g"}},{{"name":"Calendar.create"}},{{"name":"c"}}]"#
     ))
     .unwrap()
 }
 
-fn table(form: &'static ExpressionForm, tools: Option<&Tools>, rows: &[(&str, &[&str], &str)]) {
+fn table(form: &'static ExpressionForm, tools: Option<&ToolList>, rows: &[(&str, &[&str], &str)]) {
     // A strict reading refuses a name that is no tool's; any other leaves that to the parser.
     let context = Context { tools, strict: tools.is_some() };
     for (text, calls, end) in rows {

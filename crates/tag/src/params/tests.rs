@@ -1,7 +1,7 @@
 use super::*;
 use crate::calls::{Calls, Context, Op, Step};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
-use json::Tools;
+use json::ToolList;
 use serde_json::{Value, json};
 
 const EQUALS: Style = Style::Equals { open: "<parameter=", end: ">", close: "</parameter>" };
@@ -96,7 +96,7 @@ const FORMS: [&ParamForm; 11] =
     [&QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX];
 
 /// The tool of the tests: `s` is a string, `n` a number, and so on.
-fn tools() -> Tools {
+fn tools() -> ToolList {
     let point = json!({"type": "object", "properties": {"x": {"type": "integer"}, "t": {"type": "string"}}});
     let properties = json!({
         "s": {"type": "string"}, "s2": {"type": "string"}, "n": {"type": "number"}, "i": {"type": "integer"},
@@ -104,11 +104,11 @@ fn tools() -> Tools {
         "l": {"type": "array", "items": {"type": "integer"}}, "lo": {"type": "array", "items": point},
     });
     let schema = json!([{"name": "f", "parameters": {"type": "object", "properties": properties}}]);
-    Tools::read(&schema.to_string()).unwrap()
+    ToolList::read(&schema.to_string()).unwrap()
 }
 
 /// Gives text to a reader as the parser does, in pieces that end at these offsets.
-fn read(form: &'static ParamForm, tools: Option<&Tools>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
+fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
     let context = Context { tools, strict: false };
     let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), Calls::default());
     let (mut from, mut step) = (0, Step::More(0));
@@ -155,7 +155,7 @@ fn read(form: &'static ParamForm, tools: Option<&Tools>, text: &str, cuts: impl 
 }
 
 /// The outcome, which must be the same for every cut.
-fn outcome(form: &'static ParamForm, tools: Option<&Tools>, text: &str) -> String {
+fn outcome(form: &'static ParamForm, tools: Option<&ToolList>, text: &str) -> String {
     let whole = read(form, tools, text, std::iter::empty());
     let inner = || text.char_indices().map(|(at, _)| at).skip(1);
     for cut in inner() {

@@ -5,7 +5,7 @@ use crate::calls::Calls;
 use crate::dialect::params::{ParamForm, Style, Trim};
 use crate::tree;
 use event::Raw;
-use json::{Converted, JsonType, Typed};
+use json::{Conversion, JsonType, ValueType};
 
 const MISFIT: &str = "a value is not of the type that its parameter asks for and stays a string";
 
@@ -27,7 +27,7 @@ pub(super) struct Value {
 
 impl Value {
     /// The value of a parameter with this hint and this schema.
-    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &Typed<'_>, calls: &mut Calls) -> Value {
+    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &ValueType<'_>, calls: &mut Calls) -> Value {
         let is_streaming = match hint {
             TypeHint::String => true,
             TypeHint::Json => false,
@@ -118,13 +118,13 @@ impl Value {
     }
 
     /// The value is complete.
-    pub fn end(mut self, typed: &Typed<'_>, calls: &mut Calls) {
+    pub fn end(mut self, typed: &ValueType<'_>, calls: &mut Calls) {
         if self.pending == "\r" {
             self.keep_pending(calls);
         }
         if self.is_streaming {
             calls.arguments("\"");
-        } else if self.convert(typed, &mut calls.text) == Converted::Misfit {
+        } else if self.convert(typed, &mut calls.text) == Conversion::Misfit {
             calls.wrote();
             calls.note(MISFIT);
         } else {
@@ -132,7 +132,7 @@ impl Value {
         }
     }
 
-    fn convert(&self, typed: &Typed<'_>, out: &mut String) -> Converted {
+    fn convert(&self, typed: &ValueType<'_>, out: &mut String) -> Conversion {
         // A value that may be a string keeps its bytes, with the tags.
         if let Style::Element { prefix } = self.form.style
             && !typed.allows(JsonType::String)
@@ -145,11 +145,11 @@ impl Value {
             let bare = text.trim_ascii();
             if Raw::parse(bare).is_ok() {
                 out.push_str(bare);
-                return Converted::Fits;
+                return Conversion::Fits;
             }
             if !typed.is_known() {
                 out.push_str(&event::quoted(&text));
-                return Converted::Misfit;
+                return Conversion::Misfit;
             }
         }
         typed.convert(&text, out)

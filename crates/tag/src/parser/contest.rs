@@ -3,7 +3,7 @@
 use crate::calls::{Calls, NO_CALL, Op, Step};
 use crate::dialect::Form;
 use crate::run::Run;
-use json::Tools;
+use json::ToolList;
 
 /// The room for text at first, in bytes: most calls come in many small pieces.
 const ROOM: usize = 256;
@@ -40,7 +40,7 @@ impl Candidate {
         matches!(self.step, Step::Fail(..))
     }
 
-    fn push(&mut self, raw: &str, tools: Option<&Tools>, is_alone: bool) {
+    fn push(&mut self, raw: &str, tools: Option<&ToolList>, is_alone: bool) {
         loop {
             self.step = self.run.push(&raw[self.at..], tools, is_alone, &mut self.calls);
             match self.step {
@@ -89,7 +89,7 @@ impl Contest {
 
     /// Every candidate reads on in [`Contest::raw`]. Returns whether there is nothing to decide: one candidate is left, and it needs more
     /// text.
-    pub fn push(&mut self, tools: Option<&Tools>) -> bool {
+    pub fn push(&mut self, tools: Option<&ToolList>) -> bool {
         if let [winner] = &mut self.candidates[..] {
             winner.push(&self.raw, tools, true);
             return matches!(winner.step, Step::More(_));
@@ -170,7 +170,7 @@ impl Contest {
     ///
     /// # Errors
     /// Why the last candidate's call is not complete; the candidate that read most is left.
-    pub fn finish(&mut self, cut: bool, tools: Option<&Tools>) -> Result<(), &'static str> {
+    pub fn finish(&mut self, cut: bool, tools: Option<&ToolList>) -> Result<(), &'static str> {
         let mut failure = "the text ends before the call is complete";
         for n in 0..self.candidates.len() {
             let c = &mut self.candidates[n];

@@ -7,7 +7,7 @@ use crate::dialect::Form;
 use crate::look::Look;
 use crate::outlet::Outlet;
 use crate::quote::Quote;
-use json::Tools;
+use json::ToolList;
 use std::rc::Rc;
 
 /// A step of a parser's state machine: the next state, and how much of the text is read. Of the kinds of [`Step`] only `On`,
@@ -18,7 +18,7 @@ pub(super) type Transition = (Mode, crate::calls::Step);
 #[derive(Debug)]
 pub(super) struct Router {
     pub look: Rc<Look>,
-    pub tools: Option<Rc<Tools>>,
+    pub tools: Option<Rc<ToolList>>,
     pub position: Position,
     pub emitter: Emitter,
     /// The form of the last call.

@@ -8,7 +8,7 @@ use crate::form::first;
 use crate::free::Free;
 use crate::mark::{Match, find, find_last};
 use crate::params::Params;
-use json::{Balance, Tools};
+use json::{Balance, ToolList};
 
 /// The longest start tag, name or white space inside a call, in bytes.
 pub(super) const LONGEST: usize = 4096;
@@ -125,7 +125,7 @@ impl Run {
     }
 
     /// What the engines of this form need of the request.
-    pub fn context<'a>(form: &Form, tools: Option<&'a Tools>) -> Context<'a> {
+    pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
         Context { tools, strict: form.needs == Needs::Known }
     }
 

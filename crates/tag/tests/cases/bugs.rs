@@ -2,7 +2,7 @@
 
 use crate::outcome::Outcome;
 use event::{Collect, Scanner};
-use json::Tools;
+use json::ToolList;
 use serde_json::{Value, json};
 use std::rc::Rc;
 use toolpipe_tag::{Dialect, Look, Options, Outlet, Parser, Piece, PromptCall, Streams};
@@ -41,7 +41,7 @@ impl Outlet for Sizes {
 }
 
 fn parser(dialect: &str) -> Parser {
-    let tools = Rc::new(Tools::read(TOOLS).expect("a list of tools"));
+    let tools = Rc::new(ToolList::read(TOOLS).expect("a list of tools"));
     Parser::new(Rc::new(Look::new(dialect).expect("a dialect of the table")), Some(tools), Some(""))
 }
 

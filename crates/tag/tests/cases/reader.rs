@@ -2,7 +2,7 @@
 
 use crate::outcome::{Item, Outcome};
 use event::{Collect, Scanner};
-use json::Tools;
+use json::ToolList;
 use serde_json::json;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,7 +25,7 @@ pub struct Text<'t> {
 pub struct Reader {
     streams: Streams,
     looks: HashMap<String, Rc<Look>>,
-    tools: HashMap<String, Rc<Tools>>,
+    tools: HashMap<String, Rc<ToolList>>,
 }
 
 impl Reader {
@@ -111,7 +111,7 @@ impl Reader {
             .entry(text.dialect.to_owned())
             .or_insert_with(|| Rc::new(Look::new(text.dialect).expect("a dialect of the table")));
         let tools = text.tools.map(|tools| {
-            let new = || Rc::new(Tools::read(tools).expect("a list of tools"));
+            let new = || Rc::new(ToolList::read(tools).expect("a list of tools"));
             Rc::clone(self.tools.entry(tools.to_owned()).or_insert_with(new))
         });
         let mut parser = Parser::new(Rc::clone(look), tools, text.prefill);

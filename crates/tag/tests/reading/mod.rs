@@ -1,7 +1,7 @@
 //! What a parser finds in a text, and texts that take it to deep states.
 #![allow(dead_code, reason = "each test uses its part")]
 
-use json::Tools;
+use json::ToolList;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::RngSeed;
@@ -129,10 +129,10 @@ pub fn known() -> impl Strategy<Value = Known> {
 
 thread_local! {
     /// What was built for the reads before.
-    static BUILT: (RefCell<HashMap<String, Rc<Look>>>, Rc<Tools>) = (RefCell::default(), Rc::new(tools()));
+    static BUILT: (RefCell<HashMap<String, Rc<Look>>>, Rc<ToolList>) = (RefCell::default(), Rc::new(tools()));
 }
 
-fn tools() -> Tools {
+fn tools() -> ToolList {
     let text = json!({"type": "string"});
     let anything = json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "s": text, "o": {"type": "object", "properties": {"k": text}, "additionalProperties": true},
@@ -147,7 +147,7 @@ fn tools() -> Tools {
         tool("get_time", one),
         tool("get_weather", anything)
     ]);
-    Tools::read(&list.to_string()).expect("a list of tools")
+    ToolList::read(&list.to_string()).expect("a list of tools")
 }
 
 pub fn look(dialects: &str) -> Rc<Look> {

@@ -6,7 +6,7 @@ use crate::mark::{Match, find};
 use crate::params::head::Head;
 use crate::params::outside::Outside;
 use crate::params::value::Value;
-use json::{JsonType, Typed};
+use json::{JsonType, ValueType};
 use std::borrow::Cow;
 
 /// The parameters of one call, from after its head to before its end.
@@ -112,7 +112,7 @@ impl Params {
         if parameters.is_known() { self.is_due(head, &parameters) && (self.is_flat || !element) } else { !element }
     }
 
-    pub(super) fn is_due(&self, head: &Head, parameters: &Typed<'_>) -> bool {
+    pub(super) fn is_due(&self, head: &Head, parameters: &ValueType<'_>) -> bool {
         parameters.declares(&head.name) && !self.given.contains(&head.name)
     }
 
@@ -175,7 +175,7 @@ impl Params {
         Step::Done(at)
     }
 
-    pub(super) fn parameters<'a>(&self, context: &Context<'a>) -> Typed<'a> {
+    pub(super) fn parameters<'a>(&self, context: &Context<'a>) -> ValueType<'a> {
         context.tools.map(|tools| tools.parameters(&self.tool)).unwrap_or_default()
     }
 }
