@@ -1,7 +1,7 @@
 //! A JSON value that stays text: walked, not parsed into a tree.
 //!
 //! Providers send the same field as a string, a number, an object or null. A typed struct fails the whole chunk then; this
-//! reader answers `None` for the one field. Numbers keep their digits, because nothing converts them before it is asked to.
+//! reader gives `None` for the one field. Numbers keep their digits, because they are converted only on demand.
 
 use crate::index::{Index, Token};
 use crate::scan::{self, Scan, ScanError};
@@ -48,7 +48,7 @@ impl<'a> Raw<'a> {
     /// Checks the JSON value that `text` begins with, after white space; what follows it is not looked at.
     ///
     /// # Errors
-    /// Where and why there is none.
+    /// Where and why the text does not begin with one.
     pub fn parse_prefix(text: &'a str) -> Result<Self, ScanError> {
         let b = text.as_bytes();
         let start = scan::space(b, 0);

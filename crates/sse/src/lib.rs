@@ -2,7 +2,7 @@
 //! ([HTML, section 9.2](https://html.spec.whatwg.org/multipage/server-sent-events.html)).
 //!
 //! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is not: it opens nothing and
-//! reconnects nothing, so it drops the fields `id` and `retry`, and it does not know what the data means.
+//! reconnects nothing, so it drops the fields `id` and `retry`, and does not read the data.
 
 use memchr::memchr2;
 

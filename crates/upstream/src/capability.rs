@@ -1,4 +1,4 @@
-//! Whether a model knows native calls, as its server tells: what to ask which server, and how to read the answers.
+//! Whether a model supports native calls: which question to send to which server, and how to read the answers.
 //!
 //! Sources: OpenRouter's list of models (`supported_parameters`), and lists of the same shape with `features.tool_calls` or, as
 //! Mistral's, `capabilities.function_calling`; Ollama's `POST /api/show` (`capabilities`), LM Studio's `GET /api/v0/models` (`capabilities`),
@@ -10,7 +10,7 @@ use event::Raw;
 use serde_json::json;
 use sha2::Digest as _;
 
-/// One thing to ask a server. Any failure to answer it means nothing.
+/// One question to a server. A failed answer decides nothing.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// What to send.
@@ -21,30 +21,30 @@ pub struct Question {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The list that every server of OpenAI's API has; some say more in it.
+    /// The list of models that every server of OpenAI's API has; some add capabilities.
     Models,
     /// llama.cpp
     Props,
     /// LM Studio
     Studio,
-    /// Whether it is Ollama at all: what stands behind this is not sent to a server that might take it for a turn.
+    /// Whether the server is Ollama: the questions after this one go to Ollama only, since another server might take them as a turn.
     Version,
     /// Ollama
     Show,
 }
 
-/// What an answer to a [`Question`] says.
+/// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Whether the model calls natively, and what says so.
+    /// Whether the model supports native calls, and the member that decided it.
     Tells(bool, String),
-    /// Nothing: the next question may be asked.
+    /// Undecided: the next question follows.
     Nothing,
     /// Nothing, and no question behind this one is for this server.
     Over,
 }
 
-/// What to ask, in order, until something answers. `local` says that the server is on this machine or in its network, so that it may
+/// The questions, in order, until one decides. `local` means that the server is on this machine or in its network, so that it may
 /// be one that people run themselves. Nothing at a provider's own address, where its models are known to call natively.
 pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
     let provider = api.provider();
@@ -100,14 +100,14 @@ impl Question {
         })
     }
 
-    /// What LM Studio says. Where it lists what models can do, one without a list can do nothing.
+    /// LM Studio's list. Where it has capabilities of models, a model without them has none.
     fn studio(&self, body: Raw<'_>) -> Option<bool> {
         let lists = |entry: Raw<'_>| has(entry.get("capabilities")?, "tool_use");
         let mine = lists(self.entry(body)?);
         mine.or_else(|| body.get("data")?.items().any(|entry| lists(entry).is_some()).then_some(false))
     }
 
-    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may stand there without its suffix.
+    /// The model's entry in a list; a variant of OpenRouter's (`author/model:free`) may be listed without its suffix.
     fn entry<'a>(&self, body: Raw<'a>) -> Option<Raw<'a>> {
         let list = if body.is_array() { body } else { body.get("data")? };
         let named = |name: &str| list.items().find(|entry| entry.get_str("id").is_some_and(|id| id == name));
@@ -115,7 +115,7 @@ impl Question {
     }
 }
 
-/// What a list of models says of one.
+/// What a list of models has about one.
 fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
     let parameters =
         entry.get("supported_parameters").and_then(|list| Some((has(list, "tools")?, "supported_parameters")));
@@ -124,7 +124,7 @@ fn listed(entry: Raw<'_>) -> Option<(bool, &'static str)> {
     parameters.or_else(feature).or_else(mistral)
 }
 
-/// What llama.cpp says of the model's template. A template that knows no tools takes them, and leaves them out.
+/// What llama.cpp reports about the model's template. A template without support for tools ignores them without an error.
 fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
     let caps = |key: &str| props.at(&["chat_template_caps", key])?.bool();
     let caps = caps("supports_tools").or_else(|| caps("supports_tool_calls"));
@@ -137,7 +137,7 @@ fn template(props: Raw<'_>) -> Option<(bool, &'static str)> {
     })
 }
 
-/// Whether a list of strings has this one; `None` if it is no list.
+/// Whether a list of strings has this one; `None` if it is not a list.
 fn has(list: Raw<'_>, word: &str) -> Option<bool> {
     list.is_array().then(|| list.items().any(|item| item.str().is_some_and(|s| s == word)))
 }

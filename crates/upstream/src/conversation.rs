@@ -41,7 +41,7 @@ pub struct PastBlock<'a> {
     data: &'a Value,
 }
 
-/// A line of a log that should be a message and is none.
+/// A line of a log that should be a message and is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// The 1-based number of the line.
@@ -51,8 +51,8 @@ pub struct Problem {
 }
 
 impl Conversation {
-    /// Reads a log: `message` events of choice 0, and bare `{"role":…}` lines. Every other event is passed over; lines that are
-    /// no JSON object are reported, and so are messages without a role.
+    /// Reads a log: `message` events of choice 0, and bare `{"role":…}` lines. Skips every other event; reports lines that are
+    /// not a JSON object and messages without a role.
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
@@ -73,7 +73,7 @@ impl Conversation {
         self.messages.push(Message { fields });
     }
 
-    /// How many assistant's messages follow the last user's message.
+    /// How many messages of the assistant follow the last message of the user.
     pub fn steps(&self) -> usize {
         self.messages.iter().rev().take_while(|m| m.role() != "user").filter(|m| m.role() == "assistant").count()
     }
@@ -110,12 +110,12 @@ impl Message {
         self.get_str("role").unwrap_or_default()
     }
 
-    /// All members, as they stand in the log.
+    /// All members, as the log has them.
     pub fn fields(&self) -> &Map<String, Value> {
         &self.fields
     }
 
-    /// A member as it stands, unless it is missing or `null`.
+    /// A member as the log has it, unless it is missing or `null`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.fields.get(key).filter(|v| !v.is_null())
     }
@@ -142,7 +142,7 @@ impl Message {
         }
     }
 
-    /// What the model said when it refused: the member, or the parts of the content; "" if it did not refuse.
+    /// The model's refusal: the member, or the parts of the content; "" if it did not refuse.
     pub fn refusal(&self) -> String {
         if let Some(refusal) = self.get_str("refusal") {
             return refusal.to_owned();
@@ -192,7 +192,7 @@ impl Message {
         self.get_str("tool_call_id").unwrap_or_default()
     }
 
-    /// All reasoning of an assistant's message; "" if there is none.
+    /// All reasoning of an assistant's message; "" if it has none.
     pub fn reasoning(&self) -> &str {
         self.get_str("reasoning").unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What a provider says when it fails: the shapes of error objects.
+//! The shapes of providers' error objects.
 
 use crate::{overflow, refusal};
 use event::Raw;
@@ -14,7 +14,7 @@ pub fn is_context_overflow(status: u16, body: &[u8]) -> bool {
     Failure::of_body(status, &String::from_utf8_lossy(body)).is_overflow()
 }
 
-/// Why a stream failed, as an `error` event says it.
+/// Why a stream failed: the fields of an `error` event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
     /// A word to match on.
@@ -23,7 +23,7 @@ pub(crate) struct Failure {
     pub message: String,
     /// Whether the same turn may be tried again.
     pub retryable: bool,
-    /// What the provider said, as JSON on one line.
+    /// The provider's own error, as JSON on one line.
     pub provider: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Failure {
         self
     }
 
-    /// This failure without credentials: a server may repeat the key that it was sent.
+    /// This failure without credentials: a server may repeat the key that it received.
     pub(crate) fn redacted(self, redactor: &Redactor) -> Failure {
         let text = |text: String| redactor.text(&text).into_owned();
         Failure {
@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
-    /// `{"object":"error",…}`. `None` when it holds none.
+    /// `{"object":"error",…}`. `None` without one.
     pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
         let named = [object, kind].into_iter().flatten().any(|name| name.text() == "\"error\"");
@@ -134,7 +134,7 @@ fn says_something(error: Raw<'_>) -> bool {
     error.entries().next().is_some() || error.str().is_some_and(|e| !e.is_empty())
 }
 
-/// Words in providers' codes that mean "later".
+/// Words in providers' codes of errors that a later attempt may not meet.
 const RETRYABLE: [&str; 9] = [
     "overloaded",
     "capacity",
@@ -152,7 +152,7 @@ pub(crate) fn retryable(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
 }
 
-/// The first words of a body that is no JSON: without tags if it is HTML, on one line, at most 200 characters.
+/// The first words of a body that is not JSON: without tags if it is HTML, on one line, at most 200 characters.
 pub(crate) fn sentence(body: &str) -> String {
     let mut plain = String::new();
     let mut inside = false;

@@ -7,12 +7,12 @@ pub(crate) use frame::Frame;
 
 use values::Values;
 
-/// How much of a body that is nothing we know is kept for the message.
+/// How many bytes of an unknown body are kept for the message.
 const FOREIGN: usize = 64 << 10;
 
-/// Finds out from the first bytes what a body is, and cuts it into frames. How the bytes come never shows.
+/// Finds out from the first bytes what a body is, and cuts it into frames. Any split of the bytes gives the same frames.
 ///
-/// The `Content-Type` is not asked: servers send event streams as `text/plain`, and recorded bodies have no headers.
+/// The `Content-Type` does not matter: servers send event streams as `text/plain`, and recorded bodies have no headers.
 #[derive(Debug)]
 pub(crate) struct Framing {
     mode: BodyForm,
@@ -23,14 +23,14 @@ pub(crate) struct Framing {
 
 #[derive(Debug)]
 enum BodyForm {
-    /// Nothing decided; the bytes so far, but for white space that changes nothing, and how many came before them.
+    /// Undecided; the bytes so far, but for white space that changes nothing, and how many came before them.
     Start(Vec<u8>, usize),
     Sse(sse::Decoder),
     Json(Values),
     Foreign(Foreign),
 }
 
-/// A body that is neither an event stream nor JSON, as far as its first line tells.
+/// A body whose first line is neither of an event stream nor JSON.
 #[derive(Debug, Default)]
 struct Foreign {
     /// Its beginning, for the message.
@@ -188,7 +188,7 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
     (before, left.len())
 }
 
-/// What a body that begins with these bytes is; `None` while that is open. `all` says that no more will come.
+/// What a body that begins with these bytes is; `None` while that is open. With `all` the body has no more bytes.
 ///
 /// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
 fn mode(begun: &[u8], all: bool, limit: usize) -> Option<BodyForm> {

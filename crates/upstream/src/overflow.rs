@@ -56,7 +56,7 @@ const SENTENCES: [&[&str]; 34] = [
     &["string too long", "messages["],     // OpenAI
 ];
 
-/// Words of a limit that time resets: these requests pass when they are asked again later.
+/// Words of a limit that time resets: the same request succeeds later.
 const LATER: [&str; 6] = ["rate limit", "rate_limit", "per minute", "please wait", "throttl", "quota"];
 
 /// Whether one of these texts of an error with this code reports an overflow.
@@ -276,7 +276,7 @@ mod tests {
                 r#"{"error":{"message":"messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6 MB > 5242880 bytes"}}"#,
             ),
             (500, r#"{"error":{"message":"context canceled"}}"#),
-            // What was asked, repeated.
+            // The request, repeated.
             (
                 422,
                 r#"{"detail":[{"type":"missing","loc":["body","model"],"msg":"Field required","input":"prompt is too long"}]}"#,

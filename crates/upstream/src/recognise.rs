@@ -1,15 +1,15 @@
-//! Telling the API from a body.
+//! Recognises the API of a body.
 
 use crate::Api;
 use crate::failure::{Failure, sentence};
 use crate::framing::{Frame, Framing};
 use event::Raw;
 
-/// The API whose body begins with `bytes` (some KiB are enough; a cut last frame does no harm). `None` when nothing tells.
-/// With `all` no more will be looked at; without it `None` also says that the next frame may still tell two APIs apart.
+/// The API whose body begins with `bytes` (some KiB are enough; the last frame may be cut). `None` without a mark of one.
+/// With `all` the caller will not read more; without it `None` also means that the next frame may still decide between two APIs.
 ///
-/// It goes by the first frame that has a mark of one API. What many servers share is [`Api::OpenaiChat`]; an error object alone
-/// tells little, and is taken for the API whose envelope it has.
+/// The first frame with a mark of one API decides. The shape that many servers share is [`Api::OpenaiChat`]; an error object alone
+/// counts as the API whose envelope it has.
 pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
     let mut found = None;
     let mut shared = None;
@@ -88,8 +88,8 @@ fn by_frame(name: Option<&str>, data: Raw<'_>) -> Option<Api> {
     }
 }
 
-/// What to say of a body that ended before any event, by its first frame: an error in no common envelope (Cohere's, FastAPI's), or
-/// another API's. `None` when it is this API's, and only cut.
+/// Why a body of `api` gave no event, judged from its first frame: an error without a common envelope (Cohere's, FastAPI's), or a
+/// frame of another API. `None` if the frame is of this API, so that the body was cut.
 pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failure> {
     let data = Raw::parse(text).ok()?;
     match by_frame(name, data) {
@@ -111,9 +111,9 @@ pub(crate) fn mismatch(api: Api, name: Option<&str>, text: &str) -> Option<Failu
 }
 
 /// Whether a chat frame is of Mistral's own service. Its models elsewhere (OpenRouter, vLLM, Venice) speak as their servers do,
-/// with ids of nine characters too, so neither a model's name nor a call's id tells.
+/// with ids of nine characters too, so neither a model's name nor a call's id decides.
 fn is_mistral(data: Raw<'_>, choices: Raw<'_>) -> bool {
-    // It pads each chunk that says something, to hide its length (https://docs.mistral.ai/resources/changelogs, May 2026).
+    // It pads each chunk with content, to hide its length (https://docs.mistral.ai/resources/changelogs, May 2026).
     // Amazon's Bedrock pads with the same member.
     let is_padded = || data.get_str("p").is_some_and(|p| !p.is_empty() && PADDING.starts_with(p.as_ref()));
     let has_parts = |c: Raw<'_>, part| c.at(&[part, "content"]).is_some_and(Raw::is_array);
@@ -136,7 +136,7 @@ fn is_mistral_model(model: &str) -> bool {
     model.contains("tral")
 }
 
-/// Whether a chat frame without a mark may yet belong to Mistral: the first chunks say nothing and are not padded.
+/// Whether a chat frame without a mark may still be Mistral's: its first chunks have no content and are not padded.
 fn may_be_mistral(data: Raw<'_>) -> bool {
     let is_empty = |value: Raw<'_>| matches!(value.text(), "null" | "\"\"" | "[]");
     let says_something = |choice: Raw<'_>| {
@@ -163,8 +163,8 @@ fn by_error(data: Raw<'_>) -> Option<Api> {
     }
 }
 
-/// A value of which only the beginning is there: the first of these names that stands in it as a string. A quote inside a
-/// text is escaped, so that no text can look like one.
+/// Judges the beginning of a value by the first of these names that it has as a string. A quotation mark inside a text is escaped,
+/// so a text cannot look like a name.
 fn by_beginning(text: &str) -> Option<Api> {
     let names = [
         ("\"choices\"", Api::OpenaiChat),

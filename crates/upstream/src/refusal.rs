@@ -1,13 +1,13 @@
-//! Whether an error says that the server, or the model, takes no tools.
+//! Whether an error means that the server, or the model, does not support tools.
 //!
 //! Sources are the messages that servers really send (each is a case of the test below). What counts is a sentence that names
 //! tools, or the calling of functions, and refuses them; one that refuses a schema, a choice, or too many tools does not.
 
 use event::Raw;
 
-/// What the server said, if the answer with this HTTP status and body refuses tools as such.
+/// The server's message, if the answer with this HTTP status and body rejects tools as such.
 ///
-/// Old llama.cpp says so with status 500; of the others no status of the 5xx speaks of the request.
+/// Old versions of llama.cpp use status 500 for it; with other servers a 5xx status is not about the request.
 pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
     if !matches!(status, 400 | 403 | 404 | 405 | 415 | 422 | 500 | 501) {
         return None;
@@ -22,10 +22,10 @@ pub fn refuses_tools(status: u16, body: &str) -> Option<String> {
     Some(format!("HTTP {status}: {}", words.join(" ").chars().take(LONGEST).collect::<String>()))
 }
 
-/// How much of what a server said is kept, in characters.
+/// How much of a server's message is kept, in characters.
 const LONGEST: usize = 300;
 
-/// Members of an error that repeat what was asked.
+/// Members of an error that repeat the request.
 const ECHOES: [&str; 6] = ["input", "body", "request", "ctx", "failed_generation", "param"];
 
 /// Every text of an error that may be a sentence.
@@ -85,10 +85,10 @@ const WORDS: [&str; 14] = [
 const WHOLE: [&str; 3] =
     ["requires --enable-auto-tool-choice", "requires --tool-call-parser", "unsupported tool_call_parser: none"];
 
-/// llama.cpp makes a parser from the template for requests with tools. It says the same when it is their schema that it cannot read.
+/// llama.cpp makes a parser from the template for requests with tools. Its error is the same if it cannot read a tool's schema.
 const NO_PARSER: &str = "unable to generate parser for this template";
 
-/// What stands before a name that is not refused itself: something about it is, or something beside it.
+/// Words before a name that is not rejected itself: the error is about a property of it, or about its neighbour.
 const OTHERS: [&str; 4] = ["parallel", "strict", " with", " using"];
 
 /// Words after which a refusal speaks of something else than what it began with, or of it under a condition only.
@@ -140,7 +140,7 @@ fn refused_after(after: &str) -> bool {
         start <= BETWEEN.1
             && !["choice", "mode"].iter().any(|other| between.contains(other))
             && !TURNS.iter().any(|turn| between.contains(turn))
-            // What passes is asked again later, and not remembered.
+            // An error that passes is not remembered.
             && !["right now", "at the moment", "temporarily"].iter().any(|soon| after.contains(soon))
     })
 }
@@ -193,7 +193,7 @@ mod tests {
                 400,
                 r#"{"object":"error","message":"Unsupported tool_call_parser: None","type":"BadRequestError","param":null,"code":400}"#,
             ),
-            // DeepInfra, Novita behind OpenRouter, and a server that says it only with its code
+            // DeepInfra, Novita behind OpenRouter, and a server whose code alone has the reason
             (
                 405,
                 r#"{"status":"failure","message":"deepinfra error: Tool calling is not supported for model: NousResearch/Hermes-3-Llama-3.1-70B"}"#,
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn another_reason_stays_an_error() {
         for (status, body) in [
-            // As llama.cpp was heard to say them.
+            // Recorded from llama.cpp.
             (
                 400,
                 r#"{"error":{"code":400,"message":"Unable to generate parser for this template. Automatic parser generation failed: JSON schema conversion failed:\nUnrecognized schema: {\"type\":\"strang\"}","type":"invalid_request_error"}}"#,

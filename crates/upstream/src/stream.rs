@@ -35,7 +35,7 @@ pub struct Stream {
 
 struct Reader {
     api: Api,
-    /// Name and text of the first frame, until the first event is written: tells what a body was that gave none.
+    /// Name and text of the first frame, until the first event is written: the error of a body without events is judged from it.
     first: Option<(Option<String>, String)>,
     max_frame: usize,
     decoder: Box<dyn Decoder>,
@@ -60,8 +60,8 @@ impl Stream {
         }
     }
 
-    /// Takes the next bytes of the body. What it is (server-sent events, JSON lines, a JSON array, one JSON value) is told from
-    /// the first of them. After [`Stream::is_done`] nothing is read any more.
+    /// Takes the next bytes of the body. Its form (server-sent events, JSON lines, a JSON array, one JSON value) follows from
+    /// the first of them. After [`Stream::is_done`] it reads nothing.
     pub fn push(&mut self, bytes: &[u8], out: &mut dyn Sink) {
         let Stream { framing, reader } = self;
         if !reader.turn.is_ended() {
@@ -93,7 +93,7 @@ impl Stream {
             return;
         }
         framing.finish(&mut |frame| {
-            // What a lost connection cut in two is no fault of the provider's text.
+            // A frame that a lost connection cut is not an error of the provider's text.
             if end == End::Eof || frame.is_whole() {
                 reader.frame(frame, out);
             }
@@ -118,7 +118,7 @@ impl Stream {
         self.reader.turn.has_failed()
     }
 
-    /// What `session_stats` will say. Tokens come from the provider; the caller may set the rest (times, retries, fallbacks)
+    /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest (times, retries, fallbacks)
     /// before each push, since any push may be the one that writes it.
     pub fn stats(&mut self) -> &mut SessionStats {
         self.reader.turn.stats()

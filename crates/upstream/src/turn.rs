@@ -1,4 +1,4 @@
-//! What all decoders share: one stream being written.
+//! What all decoders share: the stream that they write.
 
 use crate::failure::Failure;
 use crate::stream::options::StreamOptions;
@@ -24,7 +24,7 @@ pub(crate) struct Turn {
     started: bool,
     marked: bool,
     ended: bool,
-    /// Code and message of the last error, so that one that a provider says twice is written once.
+    /// Code and message of the last error: some providers send an error twice, and it is written once.
     error: Option<(String, String)>,
     choices: BTreeMap<u32, TurnChoice>,
     stats: SessionStats,
@@ -60,8 +60,8 @@ impl Turn {
         }
     }
 
-    /// The response's id, as the provider says it; the first that is there counts, and only before the first event. Ids of calls
-    /// are made from it, so where a provider names none, something that is unlike in each response takes its place.
+    /// Takes the response's id. The first one counts, and only before the first event. Ids of calls are made from it, so where a
+    /// provider sends none, another value that differs from response to response takes its place.
     pub(crate) fn id(&mut self, id: Option<Raw<'_>>) {
         if !self.started && self.id.is_none() {
             let text = id.map(|id| id.str().unwrap_or(Cow::Borrowed(id.text())));
@@ -69,7 +69,7 @@ impl Turn {
         }
     }
 
-    /// The model that answers, as the provider says it. Counts only before the first event.
+    /// Takes the name of the model that answers. It counts only before the first event.
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
             self.model = model.and_then(Raw::str).filter(|model| !model.is_empty()).map(Cow::into_owned);
@@ -126,7 +126,7 @@ impl Turn {
 
     /// A piece of a call. `arguments` is the provider's value: a string is a fragment (a surrogate pair may be cut between two),
     /// an object or array is taken as its JSON text without white space, `null` and "" are nothing; it takes the place of
-    /// what `delta` has. A delta that says nothing is left out.
+    /// what `delta` has. A delta without content is dropped.
     pub(crate) fn call(
         &mut self,
         choice: u32,
@@ -165,7 +165,7 @@ impl Turn {
         self.scratch = text;
     }
 
-    /// Takes back what was begun under the provider's `index`.
+    /// Retracts the call with the provider's `index`.
     pub(crate) fn retract(
         &mut self,
         choice: u32,
@@ -185,7 +185,7 @@ impl Turn {
         self.write(choice, ServerItem { kind: kind.into(), data: Json::of(&json) }, out);
     }
 
-    /// Something odd that does not stop the stream; `raw` is the text that was wrong.
+    /// Writes a `warning`, which does not stop the stream; `raw` is the text that is wrong.
     pub(crate) fn warning(&mut self, choice: u32, code: &str, message: &str, raw: Option<&str>, out: &mut dyn Sink) {
         let (message, raw) = (self.redacted(message), raw.map(|raw| self.redacted(raw)));
         let warning = Warning::new(SOURCE, code, &message);
@@ -196,7 +196,8 @@ impl Turn {
         self.write(choice, warning, out);
     }
 
-    /// The stream has failed; what follows is still written, and the end says `error`. One that was said already is left out.
+    /// Writes an `error`: the stream has failed, and its end will have the reason `error`. What follows is still written. The same
+    /// error again is dropped.
     pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
         let native = self.options.tools_mode.as_deref() == Some("native");
         let failure = failure.clone().advised(native).redacted(&self.options.redactor);
@@ -216,12 +217,12 @@ impl Turn {
         self.error = Some(said);
     }
 
-    /// What a provider says, without credentials.
+    /// A provider's text without credentials.
     pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.options.redactor.text(text)
     }
 
-    /// What the provider counts, where it says so again the larger number stays (many repeat the totals on each chunk).
+    /// Takes the provider's counts. Of repeated ones the larger stays: many servers repeat the totals on each chunk.
     pub(crate) fn usage(&mut self, usage: &Usage) {
         let s = &mut self.stats;
         for (to, n) in [
@@ -235,7 +236,7 @@ impl Turn {
         }
     }
 
-    /// Why a choice ended, and the provider's own word for it. What says that the answer was cut is never overridden.
+    /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut answer stays.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
         let finish = &mut self.choices.entry(choice).or_default().finish;
         if finish.as_ref().is_none_or(|(before, _)| before.is_whole() && !reason.is_whole()) {
@@ -243,7 +244,7 @@ impl Turn {
         }
     }
 
-    /// The provider's end mark came: nothing that follows matters.
+    /// Notes the provider's end mark: nothing that follows matters.
     pub(crate) fn end_mark(&mut self) {
         self.marked = true;
     }
@@ -268,7 +269,7 @@ impl Turn {
         &mut self.stats
     }
 
-    /// Whether every choice that was seen has said why it ended, and there was one.
+    /// Whether at least one choice appeared and every one has its finish reason.
     pub(crate) fn is_whole(&self) -> bool {
         !self.choices.is_empty() && self.choices.values().all(|c| c.finish.is_some())
     }

@@ -5,18 +5,18 @@
 pub(crate) enum Frame<'a> {
     /// A server-sent event.
     Event { name: Option<&'a str>, data: &'a str },
-    /// A JSON value of a body that is a value, an array or a sequence of values. Its brackets match; no more is known.
+    /// A JSON value of a body that is a value, an array or a sequence of values. Only its brackets are checked.
     Value(&'a str),
     /// Text between values, or a value that did not end.
     Broken(&'a str),
-    /// The body is nothing that a provider's API sends: its beginning, and whether it looks like an HTML page.
+    /// The body is not of any provider's API: its beginning, and whether it looks like an HTML page.
     Foreign { text: &'a str, html: bool },
-    /// A frame is longer than the limit; nothing more is read.
+    /// A frame is longer than the limit; reading ends.
     TooLong,
 }
 
 impl Frame<'_> {
-    /// Whether this is surely not the beginning of something else.
+    /// Whether this frame is complete, not the beginning of a longer one.
     pub(crate) fn is_whole(&self) -> bool {
         match self {
             Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),

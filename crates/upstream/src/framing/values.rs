@@ -5,7 +5,7 @@ use super::frame::Frame;
 /// Finds where each value begins and ends by its brackets and quotes; sees each byte once.
 ///
 /// Inside a top-level array the items are the values, so that Gemini's array arrives item by item. Where text cannot be
-/// JSON (a line feed inside a string, an object that begins where none may), what came so far is broken and reading goes on
+/// JSON (a line feed inside a string, an object that begins where none is allowed), what came so far is broken and reading goes on
 /// from there: one bad line costs itself only.
 #[derive(Debug, Default)]
 pub(super) struct Values {
@@ -13,7 +13,7 @@ pub(super) struct Values {
     kept: Vec<u8>,
     depth: u32,
     state: ValuesState,
-    /// The last byte outside strings that is no white space.
+    /// The last byte outside strings that is not white space.
     last: u8,
     /// Whether the top-level `[` came.
     array: bool,
@@ -34,7 +34,7 @@ enum ValuesState {
     Text,
     /// Inside a string, after a backslash.
     Escape,
-    /// Inside text that is no value, up to the line's end.
+    /// Inside text that is not a value, up to the line's end.
     Junk,
 }
 

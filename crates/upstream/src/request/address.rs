@@ -22,8 +22,8 @@ pub(crate) fn headers(provider: &Provider, options: &RequestOptions) -> Vec<(Str
     headers
 }
 
-/// Joins them. A segment that the base ends with and the path begins with stands once (`…/v1` and `/v1/messages`); a base that
-/// holds the whole path already is kept; the query of the base (Azure's `api-version`) goes behind the path.
+/// Joins a base URL and a path. A segment that the base ends with and the path begins with is written once (`…/v1` and
+/// `/v1/messages`); a base that has the whole path already is kept; the query of the base (Azure's `api-version`) goes behind the path.
 pub(crate) fn url(base: &str, path: &str) -> String {
     let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
     let (path, own) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));

@@ -1,6 +1,7 @@
 //! Anthropic's request: the system prompt apart, content in blocks, results of tools in the user's next message.
 //!
-//! Source of the format: Anthropic's Messages API reference; blocks of reasoning go back as "Extended thinking" says.
+//! Source of the format: Anthropic's Messages API reference (platform.claude.com/docs/en/api/messages); blocks of reasoning go back after
+//! "Extended thinking" (platform.claude.com/docs/en/build-with-claude/extended-thinking).
 
 use super::options::{RequestError, RequestOptions};
 use super::part::{MediaKind, Part, Source, parts};
@@ -11,7 +12,7 @@ use crate::provider::{KeyRule, Provider};
 use crate::stream;
 use serde_json::{Map, Value, json};
 
-/// This API's name in the table, under which its data stands in a message.
+/// This API's name in the table, and the key of its data in a message.
 const API: &str = "anthropic";
 
 /// `max_tokens` has no default of the provider's. Every model since Claude 3.5 can write as much.
@@ -87,7 +88,7 @@ fn tool(tool: &Tool<'_>) -> Value {
 
 fn messages(talk: &Conversation) -> Result<Vec<Value>, RequestError> {
     let mut messages = Vec::new();
-    // Results of one turn's calls stand in one message, or the provider takes only the first for an answer.
+    // The results of one turn go into one message; of several messages the provider takes only the first as an answer.
     let mut results: Vec<Value> = Vec::new();
     for (position, message) in (1..).zip(&talk.messages) {
         if message.role() != "tool" {
@@ -169,12 +170,12 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     Ok(Value::Object(result))
 }
 
-/// An assistant's message: what must go back stands where it stood among text and calls.
+/// An assistant's message: what must go back keeps its place among text and calls.
 fn answer(message: &Message) -> Vec<Value> {
     let calls = message.calls();
     let own: Vec<(PastBlock<'_>, Value)> = message.blocks().into_iter().filter_map(|b| Some((b, kept(&b)?))).collect();
     let mut content = Vec::new();
-    // Text that was written between or after calls stands before them: a message has one text.
+    // Text between or after calls goes before them: our messages have one text.
     let before_text = |b: &PastBlock<'_>| b.calls == 0 && (!b.text || calls.is_empty());
     content.extend(own.iter().filter(|(b, _)| before_text(b)).map(|(_, block)| block.clone()));
     let said = message.text();

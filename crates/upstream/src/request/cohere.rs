@@ -31,7 +31,8 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     let mut tools = options.tool_list();
     let choice = options.choice();
     if let Some(ToolChoice::Name(name)) = choice {
-        // There is no choice by name: the one tool is offered, and one must be called.
+        // The API has no choice by name: the request has that tool alone, and requires a call.
+        // https://docs.cohere.com/docs/tool-use-usage-patterns
         tools.retain(|tool| tool.name() == Some(name));
     }
     if !tools.is_empty() {

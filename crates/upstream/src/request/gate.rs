@@ -1,10 +1,10 @@
-//! The history gate: what a log may hold, and no provider accepts.
+//! The history gate: repairs what a log may hold and providers reject.
 //!
-//! - Arguments that are no JSON object go out as `{}`; a call without a name is left out.
+//! - Arguments that are not a JSON object become `{}`; a call without a name is dropped.
 //! - Each call of an assistant's message is followed by its result, in call order. A call without one (the turn was cancelled)
-//!   gets one that says so. Of two results for one call the later counts.
-//! - A result that answers no call of the assistant's message before it is left out.
-//! - What stands between a call and its result moves behind the results.
+//!   gets a result with this reason. Of two results for one call the later counts.
+//! - A result is dropped if the assistant's message before it has no call of its id.
+//! - Messages between a call and its result move behind the results.
 
 use crate::conversation::{Conversation, Message};
 use event::Raw;
@@ -36,7 +36,7 @@ pub(crate) fn gated(talk: &Conversation) -> Conversation {
     Conversation { messages: out }
 }
 
-/// The message with calls that have a name, an id and an object as their arguments. `position` makes ids unlike.
+/// The message with calls that have a name, an id and an object as their arguments. `position` keeps made-up ids apart.
 fn with_valid_calls(message: &Message, position: usize) -> Message {
     let mut fields = message.fields().clone();
     let mut calls = Vec::new();

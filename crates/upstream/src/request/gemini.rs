@@ -13,7 +13,7 @@ use json::ToolEntry;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
-/// This API's name in the table, under which its data stands in a message.
+/// This API's name in the table, and the key of its data in a message.
 const API: &str = "gemini";
 
 /// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls without a signature.
@@ -92,7 +92,7 @@ fn declaration(tool: &ToolEntry) -> Value {
     Value::Object(declaration)
 }
 
-/// What a result needs to know of its call.
+/// What a result repeats of its call.
 struct Called<'a> {
     name: &'a str,
     id: Option<&'a Value>,
@@ -163,7 +163,7 @@ fn result(message: &Message, call: Option<&Called<'_>>) -> Value {
     json!({"functionResponse": result})
 }
 
-/// An assistant's message: signatures stand on the parts that they came with.
+/// An assistant's message: each signature goes onto the part that it came with.
 fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
     let calls = message.calls();
     let own: Vec<(PastBlock<'_>, &Value)> =
@@ -205,7 +205,7 @@ fn answer(message: &Message, options: &RequestOptions) -> Vec<Value> {
         }
         parts.push(part.into());
     }
-    // Thoughts alone are no turn.
+    // The API rejects a turn that has thoughts alone.
     if parts.iter().all(|p| p.get("thought").is_some()) { Vec::new() } else { parts }
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     let mut before = "";
     for m in &talk.messages {
         if before == "tool" && m.role() == "user" {
-            // A user may not speak right after a tool: the turn was broken off there.
+            // Mistral rejects a user's message right after a tool's: an interrupted turn leaves such a conversation.
             messages.push(json!({"role": "assistant", "content": "(no answer)"}));
         }
         before = m.role();
@@ -88,7 +88,7 @@ fn message(message: &Message, ids: &mut Ids) -> Value {
     Value::Object(out)
 }
 
-/// The content of an answer: its text, behind its reasoning where Mistral sent some (it asks to have it back).
+/// The content of an answer: its text, after its reasoning where Mistral sent some, since it wants that back.
 fn answer(message: &Message) -> Value {
     let thoughts: String = message.reasoning_fields(API).into_iter().map(|(_, text)| text).collect();
     let text = message.content().cloned().unwrap_or_else(|| "".into());
@@ -105,7 +105,7 @@ fn answer(message: &Message) -> Value {
 }
 
 /// Ids of other providers as Mistral wants them: nine of `[A-Za-z0-9]`. One that has the form stays; the others are hashed, so
-/// that the same log gives the same request; two that meet are told apart.
+/// that the same log gives the same request; two ids never get the same name.
 #[derive(Default)]
 struct Ids {
     given: BTreeMap<String, String>,

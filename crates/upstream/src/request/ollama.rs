@@ -34,7 +34,8 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     }
     let mut body = options.chat(messages);
     let mut tools = options.tool_list();
-    // There is no tool_choice: what must not be called is not offered, and nothing can be enforced.
+    // The API has no tool_choice (https://docs.ollama.com/api/chat): a tool that must not be called is not sent, and a call cannot
+    // be required.
     match options.choice() {
         Some(ToolChoice::None) => tools.clear(),
         Some(ToolChoice::Name(name)) => tools.retain(|tool| tool.name() == Some(name)),

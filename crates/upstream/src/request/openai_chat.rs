@@ -54,7 +54,7 @@ fn put_tools(body: &mut Map<String, Value>, options: &RequestOptions) -> Result<
     Ok(())
 }
 
-/// A message without what only this project knows, and with what its provider wants back.
+/// A message without the members of our own logs, and with what its provider wants back.
 fn message(message: &Message) -> Value {
     let mut out = message.fields().clone();
     out.shift_remove("reasoning");
@@ -64,14 +64,15 @@ fn message(message: &Message) -> Value {
     }
     let calls = message.calls();
     if calls.is_empty() {
-        // An answer without text is refused as null.
+        // Servers reject `"content":null` in a message without calls.
         if message.content().is_none() {
             out.insert("content".into(), "".into());
         }
         return Value::Object(out);
     }
     out.insert("tool_calls".into(), calls.iter().map(call).collect());
-    // DeepSeek refuses a tool loop whose reasoning does not come back; nobody else gets a field that it did not send.
+    // DeepSeek rejects a tool loop whose reasoning does not come back
+    // (api-docs.deepseek.com/guides/thinking_mode); other providers get only a field that they sent.
     for (field, text) in message.reasoning_fields(API) {
         if matches!(field.as_str(), "reasoning_content" | "reasoning") {
             out.insert(field, text.into());

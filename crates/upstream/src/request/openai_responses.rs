@@ -1,6 +1,7 @@
 //! The request of OpenAI's Responses API: a flat list of items, and nothing stored on the provider's side.
 //!
-//! Source of the format: OpenAI's Responses API reference; reasoning goes back as "Keeping reasoning items in context" says.
+//! Source of the format: OpenAI's Responses API reference (platform.openai.com/docs/api-reference/responses/create); reasoning goes back after
+//! "Keeping reasoning items in context" (platform.openai.com/docs/guides/reasoning).
 
 use super::options::{RequestError, RequestOptions};
 use super::part::{MediaKind, Part, Source, parts};
@@ -12,7 +13,7 @@ use crate::stream;
 use serde_json::{Map, Value, json};
 use std::collections::HashSet;
 
-/// This API's name in the table, under which its data stands in a message.
+/// This API's name in the table, and the key of its data in a message.
 const API: &str = "openai-responses";
 
 /// This API in the table.
@@ -64,7 +65,7 @@ pub(crate) fn body(talk: &Conversation, options: &RequestOptions) -> Result<Map<
     Ok(body)
 }
 
-/// Models that cannot reason refuse to be asked for their encrypted reasoning.
+/// Models that cannot reason reject a request for their encrypted reasoning.
 fn may_reason(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     !["gpt-3", "gpt-4", "chatgpt", "ft:gpt-3", "ft:gpt-4"].iter().any(|old| name.starts_with(old))

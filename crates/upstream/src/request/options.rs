@@ -1,4 +1,4 @@
-//! What a request is made from beside the conversation.
+//! The settings from which a request is made, besides the conversation.
 
 use crate::conversation::Conversation;
 use json::ToolList;
@@ -8,12 +8,12 @@ use std::sync::Arc;
 /// The builder of one API's body. It gets a conversation that went through the history gate.
 pub(crate) type Body = fn(&Conversation, &RequestOptions) -> Result<Map<String, Value>, RequestError>;
 
-/// What the user asks for beside the conversation.
+/// The settings of a request.
 #[derive(Clone, Debug)]
 pub struct RequestOptions {
-    /// The model's name, as the provider knows it.
+    /// The provider's name of the model.
     pub model: String,
-    /// Where to send it; the provider's own address if there is none. What it holds beyond that (a path, a query) is kept.
+    /// Where to send the request; the provider's own address by default. A path and a query in it are kept.
     pub base_url: Option<String>,
     /// The key, if one is needed.
     pub key: Option<String>,
@@ -23,13 +23,13 @@ pub struct RequestOptions {
     pub tools: Option<Arc<ToolList>>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
-    /// Tag mode: tools and calls are text in this dialect, and no member of the body speaks of them.
+    /// Tag mode: tools and calls are text in this dialect, and the body has no member for them.
     pub dialect: Option<&'static tag::Dialect>,
     /// Members of the body, which go in last and take the place of what is there.
     pub params: Vec<(String, Value)>,
     /// Headers of the user's, which take the place of those of the same name.
     pub headers: Vec<(String, String)>,
-    /// Whether to ask for a stream.
+    /// Whether to request a stream.
     pub stream: bool,
 }
 
@@ -67,7 +67,7 @@ impl RequestOptions {
     }
 }
 
-/// Why no request can be made.
+/// Why a request cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
@@ -79,7 +79,7 @@ pub enum RequestError {
         /// What is wrong with it.
         why: String,
     },
-    /// There is no message to answer.
+    /// The conversation has no message to answer.
     #[error("the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input")]
     Empty,
 }

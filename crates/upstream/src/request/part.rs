@@ -11,11 +11,11 @@ pub(crate) enum Part<'a> {
         source: Source<'a>,
         name: Option<&'a str>,
     },
-    /// In no shape that is known here: perhaps the provider's own.
+    /// In an unknown shape, perhaps the provider's own.
     Other(&'a Value),
 }
 
-/// What a part that is no text is.
+/// The kind of a part that is not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaKind {
     Image,

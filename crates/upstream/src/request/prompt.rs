@@ -3,7 +3,7 @@
 use super::options::RequestOptions;
 use crate::conversation::Conversation;
 
-/// The user's own system prompt and those of the conversation, with a blank line between them. `None` when there is none.
+/// The user's own system prompt and those of the conversation, with a blank line between them. `None` if neither exists.
 pub(crate) fn system(talk: &Conversation, options: &RequestOptions) -> Option<String> {
     let mut texts: Vec<String> = options.system.iter().cloned().collect();
     texts.extend(talk.messages.iter().filter(|m| is_system(m.role())).map(|m| m.text()));

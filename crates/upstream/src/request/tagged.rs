@@ -1,10 +1,10 @@
-//! Tag mode: the conversation and the options as a model without native calls gets them. The one place where that is done, before
-//! any API's builder.
+//! Tag mode: the conversation and the options as a model without native calls gets them. The one place that does so, before any
+//! API's builder.
 //!
-//! - The tools and how to call them stand at the end of the system prompt, behind a blank line.
-//! - A call that was made is text of its message again, as the model itself writes it, after what it said. Reasoning of such a
-//!   message stays out: neither is it text, nor does anything of the provider's belong to calls that are text.
-//! - The results of one turn are one user's message, in call order. What in them is no text (an image) stands behind it.
+//! - The tools and how to call them follow the system prompt, after a blank line.
+//! - A past call becomes text of its message again, as the model itself writes it, after the message's text. Such a message
+//!   loses its reasoning: reasoning is not part of the answer's text, and the provider's data belongs to native calls.
+//! - The results of one turn are one user's message, in call order. Parts that are not text (images) follow it.
 
 use super::options::{RequestError, RequestOptions};
 use super::prompt::is_system;
@@ -13,14 +13,14 @@ use crate::conversation::{Conversation, Message};
 use serde_json::{Map, Value, json};
 use tag::{Dialect, PromptChoice, PromptResult};
 
-/// Members of a body that are about native calls, whoever put them there: a server that knows no tools refuses them alone, too.
+/// Members of a body for native calls. They are removed even if the user set them: a server without tools rejects each of them.
 pub(crate) const NATIVE: [&str; 7] =
     ["tools", "tool_choice", "parallel_tool_calls", "toolConfig", "strict_tools", "functions", "function_call"];
 
 /// Both in `dialect`'s form. `talk` went through the history gate: each call has its result.
 ///
 /// # Errors
-/// When the tools are none.
+/// When the tools cannot be read.
 pub(crate) fn tagged(
     talk: Conversation,
     options: &RequestOptions,
@@ -48,7 +48,7 @@ pub(crate) fn tagged(
     Ok((Conversation { messages }, options))
 }
 
-/// What tells the model of its tools; `None` when there are none that it may call.
+/// The prompt that lists the tools; `None` if the model may not call any.
 fn prompt(options: &RequestOptions, dialect: &Dialect) -> Option<String> {
     let tools: Vec<Value> = options.tool_list().iter().filter(|t| t.name().is_some()).map(Tool::openai).collect();
     let choice = match options.choice() {

@@ -1,4 +1,4 @@
-//! What a request says of tools.
+//! The tools of a request, and which of them the model may or must call.
 
 use super::options::RequestOptions;
 use json::{ProviderTool, ToolEntry};
@@ -30,7 +30,7 @@ impl RequestOptions {
         tools.iter().map(Tool::Function).chain(tools.provider().iter().map(Tool::Provider)).collect()
     }
 
-    /// The choice that was asked for.
+    /// The choice of the user, if there is one.
     pub(crate) fn choice(&self) -> Option<ToolChoice<'_>> {
         Some(match self.tool_choice.as_deref()? {
             "auto" => ToolChoice::Auto,

@@ -1,9 +1,10 @@
 //! Anthropic's Messages API: content blocks that open, grow and close.
 //!
 //! Source of the format: Anthropic's "Streaming messages" (platform.claude.com/docs/en/build-with-claude/streaming) and "Fine-grained
-//! tool streaming" (platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming). Others speak it with
-//! differences: llama.cpp leaves out `input`, Bedrock leaves out the start of text blocks, gateways end with `[DONE]` or begin a
-//! second message after a fallback. Bedrock's own event names are in `anthropic/converse.rs`.
+//! tool streaming" (platform.claude.com/docs/en/agents-and-tools/tool-use/fine-grained-tool-streaming). Other servers
+//! differ: llama.cpp omits `input`, Bedrock omits the start of text blocks, gateways end with `[DONE]` or begin a
+//! second message after a fallback. Each deviation with its source: docs/deviations.md. Bedrock's own event names are in
+//! `anthropic/converse.rs`.
 
 mod block;
 mod converse;
@@ -84,7 +85,7 @@ impl Decoder for Anthropic {
     }
 }
 
-/// What the provider says to the user where its classifiers refused the request
+/// The provider's message to the user if its classifiers refused the request
 /// (platform.claude.com/docs/en/test-and-evaluate/strengthen-guardrails/handle-streaming-refusals).
 fn explanation(ended: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     let details = ended.get("stop_details").filter(|d| d.get_str("type").is_none_or(|t| t == "refusal"));

@@ -1,5 +1,5 @@
 //! Cohere's chat endpoint, version 2 (docs.cohere.com/v2/docs/streaming and /tool-use-streaming): typed events, each with a delta
-//! of a message. The text of the plan before a call is reasoning. Citations are left out.
+//! of a message. The text of the plan before a call is reasoning. Citations are dropped.
 
 use crate::decoder::Decoder;
 use crate::failure::Failure;

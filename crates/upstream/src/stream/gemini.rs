@@ -1,6 +1,7 @@
 //! Google's Gemini API: responses that are parts of one response, each with candidates made of parts.
 //!
-//! Source of the format: `GenerateContentResponse` in the Gemini API reference and, for `partialArgs`, in Vertex AI's. A whole response, an
+//! Source of the format: `GenerateContentResponse` in the Gemini API reference (ai.google.dev/api/generate-content) and, for
+//! `partialArgs`, in Vertex AI's. A whole response, an
 //! element of the JSON array and an event of the stream have the same shape. Clients of Cloud Code get each inside `{"response":…}`.
 
 mod partial;
@@ -92,7 +93,7 @@ impl Gemini {
                 turn.text(choice, text, out);
             }
             if signature.is_some() {
-                // Which part it came with must be told apart: reasoning without a signature may stand before a signed text.
+                // The part that the signature came with matters: reasoning without a signature may precede a signed text.
                 let of = (!thought).then_some("text");
                 let wanted = provider(&[("thoughtSignature", signature.as_deref()), ("of", of)]);
                 turn.thinking_plain(choice, "", wanted.as_deref(), out);
@@ -331,7 +332,7 @@ mod tests {
         let first = r#"{"functionCall":{"name":"f","willContinue":true,"partialArgs":[{"jsonPath":"$.a","stringValue":"x","willContinue":true}]}}"#;
         let want = ["#0 f", "#0 {\"a\":\"x", "#0 \",\"b\":true", "#0 } done", "end tool_calls STOP"];
         assert_eq!(run(&[first, last]), want);
-        // The closing empty part says nothing new.
+        // The closing empty part adds nothing.
         assert_eq!(run(&[first, last, r#"{"functionCall":{}}"#]), want);
         // Without a last piece the end of the answer closes the call; the next call does too.
         assert_eq!(run(&[first])[2..], ["#0 \"} done", "end tool_calls STOP"]);

@@ -1,6 +1,6 @@
 //! Ollama's own chat endpoint (github.com/ollama/ollama, docs/api.md, "Generate a chat completion"): one JSON object a line.
 //!
-//! A call comes whole in one line, its arguments an object, often without an id. The last line says `done`, why, and the counts;
+//! A call comes whole in one line, its arguments an object, often without an id. The last line has `done`, the reason and the counts;
 //! a response without streaming is that line alone.
 
 use crate::decoder::Decoder;

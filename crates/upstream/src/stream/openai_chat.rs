@@ -1,7 +1,8 @@
 //! Chat completions, as OpenAI documents them (platform.openai.com/docs/api-reference/chat-streaming) and as the many servers
 //! that speak them deviate: a chunk holds choices, a choice a delta, a delta text, reasoning and pieces of calls.
 //!
-//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts.
+//! Mistral's stream (docs.mistral.ai/api) is the same, with content as a list of parts. The deviations, each with its source and
+//! its fixture, are in docs/deviations.md.
 
 mod reasoning;
 
@@ -213,7 +214,7 @@ impl OpenaiChat {
         delta.provider = provider.as_deref().map(Json::of);
         match custom {
             Some(custom) => self.custom(index, delta, custom, turn, out),
-            // Some servers leave out the wrapper.
+            // Some servers omit the wrapper.
             None => self.function(index, delta, function.unwrap_or(call), turn, out),
         }
     }
@@ -307,7 +308,7 @@ fn groq(x: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     }
 }
 
-/// The words that servers of this family use for how an answer ended. One that nobody knows is a regular end.
+/// The finish reasons of the servers of this family. An unknown word is a regular end.
 pub(crate) fn reason(word: &str) -> FinishReason {
     match word.to_ascii_lowercase().as_str() {
         "tool_calls" | "tool_call" | "function_call" | "tool_use" => FinishReason::ToolCalls,

@@ -1,8 +1,9 @@
 //! OpenAI's Responses API: output items that are added, grow and are done.
 //!
-//! Source of the format: OpenAI's "Streaming events" of the Responses reference. Others speak it with differences: llama.cpp leaves out
-//! `output_index` and `arguments.done`, gateways change item ids from event to event or send an empty `output` at the end, xAI runs
-//! searches itself as `custom_tool_call`.
+//! Source of the format: OpenAI's "Streaming events" (platform.openai.com/docs/api-reference/responses-streaming). Other servers
+//! differ: llama.cpp omits `output_index` and `arguments.done`, gateways change item ids from event to event or send an empty
+//! `output` at the end, xAI runs searches itself as `custom_tool_call`. Each deviation with its source: docs/deviations.md, "OpenAI
+//! Responses, several choices, Cohere".
 
 mod item;
 mod items;
@@ -117,7 +118,7 @@ impl OpenaiResponses {
         self.items.begin(event == "created", response.get("tools"));
     }
 
-    /// The response ended. Its `output` is often empty; where it is not, it says what no event said.
+    /// The response ended. Its `output` is often empty; otherwise it may have items without events.
     fn completed(&mut self, response: Raw<'_>, event: &str, turn: &mut Turn, out: &mut dyn Sink) {
         turn.choice(0);
         turn.id(response.get("id"));
@@ -217,7 +218,7 @@ mod tests {
         // What was not written yet need not be taken back.
         let out = call(&[&piece("{\"a\":"), &piece("1}"), &done(r#""arguments":"{\"a\":2}""#)]);
         assert_eq!(out[1..4], ["#0 {\"a\":", "#0 2}", "#0 done"]);
-        // Other white space is no other text.
+        // Other white space does not change the arguments.
         let out = call(&[&piece("{ \"a\""), &piece(": 1}"), &done(r#""arguments":"{\"a\":1}""#)]);
         assert_eq!(out[1..4], ["#0 { \"a\"", "#0 : 1}", "#0 done"]);
     }

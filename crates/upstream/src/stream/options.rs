@@ -1,8 +1,8 @@
-//! What a stream is given beside its bytes, and how they ended.
+//! The settings of a stream, and how its bytes ended.
 
 use redact::Redactor;
 
-/// What `stream_start` says beside what the provider does.
+/// Fields of `stream_start` that the provider does not send, and limits.
 #[derive(Clone, Debug, Default)]
 pub struct StreamOptions {
     /// The tools of the request: a JSON array in OpenAI's shape, on one line.
@@ -11,7 +11,7 @@ pub struct StreamOptions {
     pub tools_mode: Option<String>,
     /// The dialect's name in tag mode.
     pub dialect: Option<String>,
-    /// The model that was asked for; used where the response names none.
+    /// The requested model; used if the response names none.
     pub model: Option<String>,
     /// The end of the prompt that the model's text continues.
     pub prefill: Option<String>,
@@ -19,9 +19,9 @@ pub struct StreamOptions {
     pub attempt: Option<u32>,
     /// Whether the endpoint without streaming had to be used.
     pub fallback: bool,
-    /// What the response is called where the provider gives it no id; ids of calls are made from it. See [`crate::Request::name`].
+    /// The name of a response that has no id; ids of calls are made from it. See [`crate::Request::name`].
     pub id: Option<String>,
-    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it was sent. What the model writes stays.
+    /// Takes credentials out of errors, warnings and names: a server may repeat the key that it received. The model's text stays.
     pub redactor: Redactor,
     /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
     pub max_frame: Option<usize>,
@@ -34,7 +34,7 @@ pub enum End {
     Eof,
     /// The connection was lost; a sentence for people.
     Reset(String),
-    /// Nothing came for too long; a sentence for people.
+    /// No bytes came for too long; a sentence for people.
     Timeout(String),
     /// We stopped it.
     Cancelled,

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The exchanges of a tape in their order, and which of them were played already.
 #[derive(Clone, Debug, Default)]
 pub struct Tape {
-    /// What was recorded.
+    /// The recorded exchanges.
     pub exchanges: Vec<Exchange>,
     /// Which exchanges [`Tape::take`] gave out.
     pub(super) played: Vec<bool>,
@@ -19,21 +19,21 @@ pub struct Exchange {
     pub line: usize,
     /// The API's name.
     pub api: String,
-    /// The model that was asked.
+    /// The requested model.
     pub model: String,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// What was taken out, as paths such as `request.url?key` and `response.headers.set-cookie`.
+    /// The redacted members, as paths such as `request.url?key` and `response.headers.set-cookie`.
     pub redactions: Vec<String>,
     /// Status and headers of the answer; `None` when the connection failed before.
     pub head: Option<Head>,
     /// The reads from the network, decompressed, in order.
     pub reads: Vec<Read>,
-    /// How it ended and how long after the line before; `None` when the tape stops without saying so.
+    /// How it ended and how long after the line before; `None` if the tape has no end.
     pub end: Option<(Duration, Ending)>,
 }
 
-/// A request as it stands on a tape: without headers, since those carry the key.
+/// A request as a tape has it: without headers, since those carry the key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
     /// `POST`.
@@ -84,7 +84,7 @@ pub enum Ending {
     Timeout,
 }
 
-/// Why a text is no tape.
+/// Why a text is not a tape.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct TapeError {

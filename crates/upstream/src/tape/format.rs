@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The longest time between two lines that is taken for real.
 const DAY: f64 = 86_400.0;
 
-/// Whether `text` (the beginning of a file, at least its first line that is no comment) is a tape and no raw body.
+/// Whether `text` (the beginning of a file, at least its first line that is not a comment) is a tape, not a raw body.
 pub fn is_tape(text: &[u8]) -> bool {
     let first = text.split(|b| *b == b'\n').map(<[u8]>::trim_ascii).find(|line| !line.is_empty() && line[0] != b'#');
     let Some(rest) = first.and_then(|line| line.strip_prefix(b"{")) else { return false };
@@ -22,7 +22,7 @@ impl Tape {
     /// Reads the text of a tape.
     ///
     /// # Errors
-    /// The line that is no tape line, has a time that is negative, no number or longer than a day, or holds the shape of a
+    /// The line that is not a tape line, has a time that is negative, not a number or longer than a day, or holds the shape of a
     /// credential.
     pub fn read(text: &str) -> Result<Tape, TapeError> {
         let mut exchanges: Vec<Exchange> = vec![];

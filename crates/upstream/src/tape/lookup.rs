@@ -5,7 +5,7 @@ use redact::Redactor;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// The members of a request's body that say what was asked, in the order in which differences are looked for.
+/// The members of a request's body that decide whether two requests are the same, in the order in which differences are reported.
 /// The others (`stream`, sampling, token limits) do not count, so that a tape outlives a change of those.
 const ASKED: [&str; 9] = [
     "model",

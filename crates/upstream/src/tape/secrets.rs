@@ -3,7 +3,7 @@
 use super::exchange::Exchange;
 use redact::{Redactor, is_secret_answer};
 
-/// Response headers that are recorded. All others are left out: nobody can list every name under which a cookie, an account or
+/// Response headers that are recorded. All others are dropped: a list of every name under which a cookie, an account or
 /// an organisation travels. Encodings are left out because bodies are recorded decoded.
 const KEPT_HEADERS: [&str; 10] = [
     "content-type",

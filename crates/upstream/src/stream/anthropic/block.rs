@@ -11,7 +11,7 @@ pub(super) enum ContentBlock {
         signature: String,
     },
     Tool(ToolBlock),
-    /// Run by the provider, or of a kind that is not known.
+    /// Run by the provider, or of an unknown kind.
     Server(ServerBlock),
     /// Closed, with nothing that could follow.
     Ended,
@@ -26,7 +26,7 @@ impl ContentBlock {
     }
 }
 
-/// A call of the client's.
+/// A call that the client runs.
 #[derive(Debug)]
 pub(super) struct ToolBlock {
     /// The input that came whole with the start; it counts only when no piece follows.
@@ -104,7 +104,7 @@ impl ServerBlock {
             || self.kind().ends_with("_tool_result")
     }
 
-    /// The whole block. Input that is no JSON stays text.
+    /// The whole block. Input that is not JSON stays text.
     pub(super) fn json(&self) -> String {
         let mut block = self.block.clone();
         if let (Value::Object(members), false) = (&mut block, self.input.is_empty()) {

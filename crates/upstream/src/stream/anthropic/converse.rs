@@ -1,7 +1,8 @@
 //! Bedrock's Converse shape of the same message: events named by their one member, or by the `event` field.
 //!
-//! Source of the format: `ConverseStreamOutput` and `Converse` in Amazon Bedrock's API reference. Text blocks have no start, `metadata` may
-//! come before `messageStop`, and some gateways leave out `contentBlockStop`.
+//! Source of the format: `ConverseStreamOutput` and `Converse` in Amazon Bedrock's API reference
+//! (docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStreamOutput.html). Text blocks have no start, `metadata`
+//! may come before `messageStop`, and some gateways omit `contentBlockStop` (docs/deviations.md, row-32).
 
 use super::message::AnthropicMessage;
 use crate::failure::Failure;
@@ -9,7 +10,7 @@ use crate::turn::Turn;
 use crate::usage::Usage;
 use event::{Raw, Sink};
 
-/// One event. Unknown ones are left out.
+/// One event. Unknown ones are dropped.
 pub(super) fn frame(to: &mut AnthropicMessage, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     const NAMES: [&str; 6] =
         ["messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"];
@@ -108,7 +109,7 @@ fn piece(to: &mut AnthropicMessage, index: i64, delta: Raw<'_>, turn: &mut Turn,
     }
 }
 
-/// Hands a piece on in the words of the Messages API.
+/// Passes a piece on under the names of the Messages API.
 fn rename(
     to: &mut AnthropicMessage,
     index: i64,

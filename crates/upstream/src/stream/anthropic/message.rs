@@ -85,7 +85,7 @@ impl AnthropicMessage {
         self.blocks.insert(index, block);
     }
 
-    /// A piece of a block. A block that never began is what its first piece says.
+    /// A piece of a block. The first piece of a block without a start decides its kind.
     pub(super) fn delta(&mut self, index: i64, delta: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
@@ -161,7 +161,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// Says that a tool's block is closed, if that still waits: nothing of it can follow any more.
+    /// Writes the `done` of a tool's block that still waits: nothing of the block can follow any more.
     pub(super) fn settle(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         if let Some(index) = self.waiting.take() {
             self.done(index, turn, out);
@@ -209,7 +209,7 @@ impl AnthropicMessage {
             "tool_use" => FinishReason::ToolCalls,
             "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
             "refusal" | "guardrail_intervened" | "content_filtered" => FinishReason::ContentFilter,
-            // `end_turn`, `stop_sequence`, `pause_turn`, and what is not known yet.
+            // `end_turn`, `stop_sequence`, `pause_turn`, and unknown ones.
             _ => FinishReason::Stop,
         };
         turn.finish_reason(0, reason, &word);

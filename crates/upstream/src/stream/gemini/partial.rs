@@ -1,6 +1,6 @@
 //! Arguments that come as pieces with a JSON path each (Gemini 3's `partialArgs`), written as one growing JSON text.
 //!
-//! Source of the format: `PartialArg` in Google's Vertex AI reference: `jsonPath` after RFC 9535, one of `stringValue`, `numberValue`,
+//! Source of the format: `PartialArg` of Vertex AI (googleapis.github.io/js-genai/release_docs/interfaces/types.PartialArg.html): `jsonPath` after RFC 9535, one of `stringValue`, `numberValue`,
 //! `boolValue` and `nullValue`, and `willContinue` while more of the same string is to come. Pieces come in the order of the text nearly always,
 //! so they are written as fragments at once. Where a path comes back to a container that was closed, no fragment can be right: the
 //! text so far is read into a tree, and the whole text is given at the end.
@@ -31,9 +31,9 @@ pub(crate) struct PartialArguments {
     text: String,
     /// The containers that are open, the outermost first; their current members are the path of the last piece.
     open: Vec<OpenContainer>,
-    /// The string at that path is open, and this is the half of a character that may stand at its end.
+    /// The string at that path is open; this is the half of a character that it may end with.
     string: Option<Surrogates>,
-    /// Strings that said `willContinue`.
+    /// Strings with `willContinue`.
     unfinished: HashSet<Vec<PathStep>>,
     tree: Option<(Value, Vec<PathStep>)>,
 }
@@ -47,7 +47,7 @@ enum PathStep {
 #[derive(Debug)]
 struct OpenContainer {
     current: PathStep,
-    /// Keys that this object has already; empty for an array, where the index tells.
+    /// Keys that this object has already; empty for an array, which has the index.
     keys: HashSet<String>,
 }
 
@@ -160,7 +160,7 @@ impl PartialArguments {
         }
     }
 
-    /// Sets the piece in the tree. What stands in its way, because it is of another kind, is replaced.
+    /// Sets the piece in the tree. A value of another kind in its way is replaced.
     fn plant(&mut self, steps: &[PathStep], value: Raw<'_>) {
         let Some((tree, last)) = &mut self.tree else { return };
         let mut at = tree;
@@ -216,7 +216,7 @@ fn append(text: &mut String, half: &mut Surrogates, value: Raw<'_>) {
     text.push_str(&escaped[1..escaped.len() - 1]);
 }
 
-/// The steps of a singular path: `$.a.b[0]['c d']`. `None` when it is none, or is the root itself.
+/// The steps of a singular path: `$.a.b[0]['c d']`. `None` if it is not one, or is the root itself.
 fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$').unwrap_or(path);
     let mut steps = Vec::new();
@@ -240,7 +240,7 @@ fn steps(path: &str) -> Option<Vec<PathStep>> {
                 quote @ ('\'' | '"') => quoted_step(&inside[1..], quote)?,
                 _ => {
                     let (digits, after) = inside.split_once(']')?;
-                    // A hole of a million items is a fault, not an argument.
+                    // An index that leaves a gap of a million items is an error of the model.
                     (PathStep::Index(digits.trim().parse().ok().filter(|n| *n < 1_000_000)?), after)
                 }
             };

@@ -55,7 +55,7 @@ impl Reasoning {
         }
     }
 
-    /// Something else begins, or the choice has ended: says what must go back, if anything.
+    /// Text or a call begins, or the choice has ended: writes what must go back, if anything.
     pub(super) fn close(&mut self, api: &str, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);

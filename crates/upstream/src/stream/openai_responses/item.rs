@@ -1,4 +1,4 @@
-//! One output item of a Responses stream, and how a call's text is written once although it is said up to four times.
+//! One output item of a Responses stream, and how a call's text is written once although the stream repeats it up to four times.
 
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
@@ -6,13 +6,13 @@ use event::{Json, Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-/// What an item is to us.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ItemKind {
     Message,
     Reasoning,
     Function,
-    /// A call whose input is text and no JSON.
+    /// A call whose input is text, not JSON.
     Custom,
     /// Run by the provider.
     Server,
@@ -37,12 +37,12 @@ pub(super) struct OutputItem {
     label: i64,
     pub(super) call_id: String,
     name: String,
-    /// What a call's item held when it was added; it counts when nothing else says it.
+    /// The arguments of a call's item when it was added; they count if no other event has them.
     pub(super) start: String,
     /// What was written so far of a call that is open.
     sent: String,
-    /// The pieces from the one that closed the arguments on. They wait for the end of the call, which may say something else:
-    /// whoever starts a call when its arguments close must not start the wrong one.
+    /// The pieces from the one that closed the arguments on. They are held back until the end of the call, which may have other
+    /// arguments: a consumer that starts a call once its arguments close must not start the wrong one.
     held: String,
     scanner: json::Scanner,
     half: Surrogates,
@@ -79,7 +79,7 @@ impl OutputItem {
         self.kind.is_call()
     }
 
-    /// Says a call's id and name, each once.
+    /// Writes a call's id and name, each once.
     pub(super) fn identify(
         &mut self,
         call_id: Option<Cow<'_, str>>,
@@ -130,7 +130,7 @@ impl OutputItem {
         self.write(&text, turn, out);
     }
 
-    /// Writes what waits, where the call's end will not come.
+    /// Writes what is held back, if the call's end will not come.
     pub(super) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         let held = std::mem::take(&mut self.held);
         self.write(&held, turn, out);
@@ -146,8 +146,8 @@ impl OutputItem {
         }
     }
 
-    /// The call's block is closed, and `all` is its whole text, which counts whatever the pieces said. Where they said something
-    /// else the call is taken back and begins again. It keeps its label, so that the indexes stay dense.
+    /// The call is closed, and `all` is its whole text, which counts whatever the pieces were. If they differ the call is retracted
+    /// and begins again. It keeps its label, so that the indexes stay dense.
     pub(super) fn finish(&mut self, all: Option<Raw<'_>>, turn: &mut Turn, out: &mut dyn Sink) {
         if self.done {
             return;
@@ -183,7 +183,7 @@ impl OutputItem {
         self.sent = String::new();
     }
 
-    /// Whether the pieces say what the end says, though perhaps with other white space.
+    /// Whether the pieces and the end are the same arguments, perhaps with other white space.
     fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.kind == ItemKind::Function && value(said).is_some_and(|v| value(all) == Some(v))
@@ -213,7 +213,7 @@ impl OutputItem {
                 turn.thinking(0, text, out);
             }
         }
-        // Without either the provider could only look it up by its id, and the request asks it not to store anything.
+        // An item without either could only be looked up by its id, and our requests have `"store":false`.
         if item.get_str("encrypted_content").is_some_and(|c| !c.is_empty()) || parts("content").next().is_some() {
             let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
             event::minify(&mut provider, item.text());

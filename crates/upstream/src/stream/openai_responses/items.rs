@@ -89,7 +89,7 @@ impl OutputItems {
         let kind = self.kind(item);
         let output = event.get("output_index").and_then(Raw::i64);
         let id = item.get_str("id");
-        // Pieces may have come before it.
+        // Its deltas may have come first.
         let known = id.as_deref().and_then(|id| self.by_id.get(id)).copied().filter(|at| self.list[*at].kind == kind);
         let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
         self.bind(at, id.as_deref(), output);
@@ -99,7 +99,7 @@ impl OutputItems {
         }
     }
 
-    /// What an item is to us. A custom call that the request's tools do not know is the provider's own.
+    /// The kind of an item. A custom call whose name is not among the request's tools is the provider's own.
     fn kind(&self, item: Raw<'_>) -> ItemKind {
         match item.get_str("type").as_deref() {
             Some("message") => ItemKind::Message,
@@ -117,7 +117,7 @@ impl OutputItems {
         }
     }
 
-    /// A whole item, at its end or in the list at the end of the response. What is known of it already is not said again.
+    /// A whole item, at its end or in the list at the end of the response. What was written already is not written again.
     pub(super) fn item(&mut self, output: Option<i64>, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         let kind = self.kind(item);
         let id = item.get_str("id");
@@ -153,7 +153,7 @@ impl OutputItems {
         }
     }
 
-    /// Says the id and the name of the call that `item` is.
+    /// Writes the id and the name of the call that `item` is.
     fn identify(&mut self, at: usize, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         let call = &mut self.list[at];
         call.identify(item.get_str("call_id"), item.get("name"), turn, out);
