@@ -128,7 +128,7 @@ impl Accumulate {
         let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
-        let origin = Origin { seed: self.seed.of_choice(number), tools: self.tools.as_deref() };
+        let origin = Origin { seed: self.seed, choice: number, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let went = choice.calls.take(&delta, origin, &mut self.odd);

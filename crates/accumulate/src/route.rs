@@ -22,6 +22,7 @@ pub(crate) struct Odd {
 pub(crate) struct Origin<'a> {
     /// What the ids of calls that come without one are made of.
     pub seed: Seed,
+    pub choice: u32,
     /// The tools that a name may be one of, where they are known.
     pub tools: Option<&'a ToolList>,
 }
@@ -52,23 +53,15 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
-    /// Takes a delta. Gives the position of the call it went to, unless it said nothing.
+    /// Takes a delta. Gives the position of the call it went to, unless it has nothing in it.
     pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
-        let name = delta.tool_name.map(Text::str);
-        let at = self.route(delta, name.as_deref(), origin, odd)?;
-        if let Some(name) = &name
-            && self.list[at].take_name(name, |n| origin.knows(n)) == Named::Other
-        {
-            odd.push(Odd {
-                code: "name_changed",
-                message: format!(
-                    "call {} is {}, the name {} is ignored",
-                    self.list[at].index,
-                    short(&self.list[at].name),
-                    short(name)
-                ),
-            });
-        }
+        // Rule 3 for a delta that names nothing, as nearly all do.
+        let known =
+            if delta.tool_id.is_none() && delta.tool_name.is_none() { self.bound_now(delta.index) } else { None };
+        let at = match known {
+            Some(at) => at,
+            None => self.place(delta, origin, odd)?,
+        };
         let mut at = at;
         if let Some(arguments) = delta.arguments.filter(|a| !a.is_empty()) {
             let was_over = self.list[at].is_over();
@@ -88,6 +81,27 @@ impl Calls {
             call.provider = Some(p.text().into_owned());
         }
         Some(at)
+    }
+
+    /// The call that a delta belongs to, with the name that the delta has.
+    fn place(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
+        let name = delta.tool_name.map(Text::str);
+        let at = self.route(delta, name.as_deref(), origin, odd)?;
+        if let Some(name) = &name
+            && self.list[at].take_name(name, |n| origin.knows(n)) == Named::Other
+        {
+            let call = &self.list[at];
+            let message = format!("call {} is {}, the name {} is ignored", call.index, short(&call.name), short(name));
+            odd.push(Odd { code: "name_changed", message });
+        }
+        Some(at)
+    }
+
+    /// The call that an index is bound to now.
+    #[inline]
+    fn bound_now(&mut self, index: Option<i64>) -> Option<usize> {
+        let at = self.labelled(index?)?;
+        self.newest(at)
     }
 
     /// The arguments of call `at` had ended, and `text` begins another call, or several. Gives the last.
@@ -131,7 +145,7 @@ impl Calls {
         let name = name.filter(|n| !n.is_empty());
         let id = delta.tool_id.map(Text::str);
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
-        let bound = delta.index.and_then(|i| self.labelled(i)).and_then(|at| self.newest(at));
+        let bound = self.bound_now(delta.index);
         if let Some(id) = id.as_deref().filter(|id| !id::is_none(id)) {
             if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
                 // 1. A known id. Another name after the call's end is a second call under the same id: it must never run
@@ -244,7 +258,7 @@ impl Calls {
         }
         let call = match id {
             Some(id) => Call::new(self.index, id.to_owned(), false),
-            None => Call::new(self.index, origin.seed.id(self.index), true),
+            None => Call::new(self.index, origin.seed.of_choice(origin.choice).id(self.index), true),
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);

@@ -11,7 +11,6 @@ pub(crate) struct CallHead<'a> {
     pub id: Option<Text<'a>>,
     pub name: Text<'a>,
     /// Whether the event has an id or a name, even an empty one.
-    pub is_named: bool,
     has_arguments: bool,
 }
 
@@ -26,13 +25,7 @@ impl<'a> CallHead<'a> {
             let delta = ToolCallDelta::read(event);
             (delta.index, delta.tool_id, delta.tool_name, delta.arguments.is_some_and(|text| !text.is_empty()))
         };
-        CallHead {
-            index,
-            id: id.filter(|id| !id.is_empty()),
-            name: name.unwrap_or_default(),
-            is_named: id.is_some() || name.is_some(),
-            has_arguments,
-        }
+        CallHead { index, id: id.filter(|id| !id.is_empty()), name: name.unwrap_or_default(), has_arguments }
     }
 
     /// Whether the event is not a call: a delta without an id, a name and arguments. Some servers write the word null as an id.

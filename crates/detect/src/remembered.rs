@@ -25,10 +25,11 @@ struct CallKey {
 impl RememberedCalls {
     /// Takes a `tool_call_delta` or a `tool_call`.
     pub fn begin(&mut self, event: &Event<'_>) {
-        let head = CallHead::read(event);
-        if !head.is_named {
+        // Nearly every delta ends here.
+        if !event.names_call() {
             return;
         }
+        let head = CallHead::read(event);
         let key = CallKey { id: head.id.map(|id| id.str().as_ref().into()), index: head.index };
         if self.has_more || self.keys.contains(&key) {
             return;

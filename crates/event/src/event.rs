@@ -2,7 +2,7 @@
 
 use crate::kind::for_each_kind;
 use crate::payload::{self, *};
-use crate::slot::{Members, Slot};
+use crate::slot::{Field, Members, Slot};
 use crate::{Kind, Payload, Raw};
 use std::borrow::Cow;
 
@@ -59,6 +59,17 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether an event of a call has an id or a name, if only an empty one. Most deltas have neither, which this tells without
+    /// reading them.
+    #[inline]
+    pub fn names_call(&self) -> bool {
+        match self.source {
+            Source::Line(members) => members.slots.iter().any(|s| matches!(s.field, Field::ToolId | Field::ToolName)),
+            Source::Payload(Payload::ToolCallDelta(delta)) => delta.tool_id.is_some() || delta.tool_name.is_some(),
+            Source::Payload(payload) => matches!(payload, Payload::ToolCall(_)),
+        }
     }
 
     /// Its fields; `None` for an event of [`Kind::Other`].

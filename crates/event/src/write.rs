@@ -47,13 +47,39 @@ pub(crate) fn push_escaped(out: &mut Vec<u8>, inner: &str) {
     out.push(b'"');
 }
 
+/// Skips the bytes from `at` that are written as they are, eight at a time: gives the index of the first one that [`ESCAPE`] lists.
+#[inline]
+fn unchanged(b: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    while let Some(eight) = b.get(at..at + 8) {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        let word = u64::from_le_bytes(word);
+        // The lowest bit that is set in each of these is that of the first byte that equals `byte`, or is a control character.
+        let equal = |byte: u8| {
+            let zero = word ^ (ONES * u64::from(byte));
+            zero.wrapping_sub(ONES) & !zero
+        };
+        let control = word.wrapping_sub(ONES * 0x20) & !word;
+        let found = (equal(b'"') | equal(b'\\') | equal(0x7f) | equal(0xc2) | control) & HIGH;
+        if found != 0 {
+            return at + found.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < b.len() && ESCAPE[b[at] as usize] == 0 {
+        at += 1;
+    }
+    at
+}
+
 fn escape(out: &mut Vec<u8>, text: &str) {
     let b = text.as_bytes();
     let mut from = 0;
     let mut i = 0;
     while i < b.len() {
-        // A run of bytes that stay as they are.
-        i += b[i..].iter().position(|c| ESCAPE[*c as usize] != 0).unwrap_or(b.len() - i);
+        i = unchanged(b, i);
         let Some(&first) = b.get(i) else { break };
         let class = ESCAPE[first as usize];
         if class == 2 && b[i + 1] > 0x9f {
@@ -104,8 +130,10 @@ pub fn minify(out: &mut Vec<u8>, json: &str) {
 /// The rest of a string from `i`; gives the index after its closing quote.
 fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) -> usize {
     let b = json.as_bytes();
-    while i < b.len() {
-        i += match b[i] {
+    loop {
+        i = unchanged(b, i);
+        let Some(first) = b.get(i) else { return b.len() };
+        i += match *first {
             b'"' => return i + 1,
             b'\\' => 2,
             c if c == 0x7f || (c == 0xc2 && b[i + 1] <= 0x9f) => {
@@ -118,7 +146,6 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
             _ => 1,
         };
     }
-    b.len()
 }
 
 /// Appends an integer. Most are indexes and counts of a few digits.
@@ -289,6 +316,24 @@ mod tests {
     #[test]
     fn control_characters_never_leave_raw() {
         assert_eq!(quoted("a\"\\\n\u{1b}[2J\u{7f}\u{9b}\u{a0}é"), "\"a\\\"\\\\\\n\\u001b[2J\\u007f\\u009b\u{a0}é\"");
+    }
+
+    #[test]
+    fn every_byte_at_every_place_is_escaped_or_not() {
+        for place in 0..20 {
+            for code in 0..0x100_u32 {
+                let c = char::from_u32(code).unwrap();
+                let text = format!("{}{c}{}", "x".repeat(place), "y".repeat(9));
+                let read: String = crate::Raw::parse(&quoted(&text)).unwrap().str().unwrap().into_owned();
+                assert_eq!(read, text);
+                let raw = quoted(&text).chars().any(|c| c.is_control());
+                assert!(
+                    !raw && quoted(&text).len() - text.len() - 2
+                        == usize::from("\"\\\n\r\t".contains(c))
+                            + if c.is_control() && !"\n\r\t".contains(c) { 6 - c.len_utf8() } else { 0 }
+                );
+            }
+        }
     }
 
     #[test]
