@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use std::rc::Rc;
 use toolpipe_json::ToolList;
-use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece};
+use toolpipe_tag::{Dialect, Look, Outlet, Parser, CallPiece};
 
 /// What was found: all text in order, and calls as text.
 #[derive(Default)]
@@ -20,7 +20,7 @@ impl Outlet for Found {
     fn reasoning(&mut self, text: &str) {
         self.passed.push_str(text);
     }
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         for part in [piece.name, piece.id, piece.arguments].into_iter().flatten() {
             self.calls.push_str(part);
         }

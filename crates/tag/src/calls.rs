@@ -118,7 +118,7 @@ pub(crate) fn is_name_char(c: char) -> bool {
 /// A part of a call that an engine found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// A call begins: its name ends here in [`Calls::text`].
+    /// A call begins: its name ends here in [`FoundCalls::text`].
     Name(usize),
     /// Its id ends here.
     Id(usize),
@@ -132,7 +132,7 @@ pub(crate) enum Op {
 
 /// Where the arguments end, as far as the engine can see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ArgumentsEnd {
     /// It does not follow them: their brackets decide.
     #[default]
     Unknown,
@@ -144,19 +144,19 @@ pub(crate) enum End {
 
 /// The calls that an engine found and that were not emitted yet, in one buffer that is reused.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct FoundCalls {
     /// Where the arguments of the last call end.
-    pub end: End,
+    pub end: ArgumentsEnd,
     /// In order. The text of each begins where the one before ends.
     pub ops: Vec<Op>,
     /// The texts of all of them.
     pub text: String,
 }
 
-impl Calls {
+impl FoundCalls {
     /// A call begins.
     pub fn begin(&mut self, name: &str, id: Option<&str>) {
-        self.end = End::Unknown;
+        self.end = ArgumentsEnd::Unknown;
         self.text.push_str(name);
         self.ops.push(Op::Name(self.text.len()));
         if let Some(id) = id {
@@ -180,12 +180,12 @@ impl Calls {
     }
 
     /// The next piece of the arguments, from an engine that follows them to their end.
-    pub fn arguments_until(&mut self, piece: &str, end: End) {
+    pub fn arguments_until(&mut self, piece: &str, end: ArgumentsEnd) {
         self.arguments(piece);
         self.end = end;
     }
 
-    /// What was appended to [`Calls::text`] since the last part is the next piece of the arguments.
+    /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the arguments.
     pub fn wrote(&mut self) {
         let end = self.text.len();
         match self.ops.last_mut() {

@@ -1,6 +1,6 @@
 //! Whether a message is JSON so far: a marker in a string of such an answer is data and means nothing.
 
-use crate::mark::floor;
+use event::cut;
 use json::Scanner;
 
 /// Line ends are searched for in steps of this many bytes, or each of many short values would search all of the text.
@@ -58,7 +58,7 @@ impl Data {
                 DataState::Json(scanner, container) => {
                     // Models write raw line ends into the strings of an object. A message in quotation marks that has one is
                     // prose.
-                    let room = floor(rest, STEP);
+                    let room = cut(rest, STEP).len();
                     let end = rest[..room].bytes().position(|c| c < b' ').unwrap_or(room);
                     let used = scanner.push(&rest[..end]);
                     if used < end {

@@ -5,10 +5,10 @@
 
 mod members;
 
-use crate::calls::{Calls, Context, End, Step};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
 use crate::dialect::{Keys, Shape};
 use json::{Balance, Literal, Notation, Progress};
-use members::{Members, ValueKind};
+use members::{CallMembers, ValueKind};
 
 /// Where in the JSON the next byte is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Envelope {
     is_array: bool,
     /// The key or value at hand.
     balance: Balance,
-    members: Members,
+    members: CallMembers,
     /// Python's notation becomes JSON first: its reader, and the JSON of one piece.
     python: Option<Box<(Literal, String)>>,
 }
@@ -51,7 +51,13 @@ impl Envelope {
     /// Begins before the first bracket.
     pub fn new(keys: &'static Keys) -> Self {
         let python = (keys.shape == Shape::Python).then(|| Box::new((Literal::value(Notation::Python), String::new())));
-        Envelope { at: At::Start, is_array: false, balance: Balance::default(), members: Members::new(keys), python }
+        Envelope {
+            at: At::Start,
+            is_array: false,
+            balance: Balance::default(),
+            members: CallMembers::new(keys),
+            python,
+        }
     }
 
     /// Whether arguments have been read, so that their text must not be read as something else.
@@ -66,7 +72,7 @@ impl Envelope {
 
     /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing.
     #[inline]
-    pub fn arguments(&mut self, text: &str, calls: &mut Calls) -> bool {
+    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         if self.at != At::InValue || !self.members.is_streaming() || self.python.is_some() {
             return false;
         }
@@ -75,12 +81,12 @@ impl Envelope {
             return false;
         }
         self.balance = balance;
-        calls.arguments_until(text, End::Later);
+        calls.arguments_until(text, ArgumentsEnd::Later);
         true
     }
 
     /// Takes the next piece.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let Some(mut python) = self.python.take() else { return self.json(text, context, calls) };
         let (literal, json) = &mut *python;
         let step = self.notation(literal, json, text, context, calls);
@@ -95,7 +101,7 @@ impl Envelope {
         json: &mut String,
         text: &str,
         context: &Context<'_>,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Step {
         let mut taken = 0;
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
@@ -120,7 +126,7 @@ impl Envelope {
         Step::More(taken)
     }
 
-    fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn json(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let b = text.as_bytes();
         let mut i = 0;
         // After the last object only what belongs to the calls is taken: white space before something else is the answer's.
@@ -202,7 +208,7 @@ impl Envelope {
         &mut self,
         text: &str,
         context: &Context<'_>,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Result<Option<usize>, members::Failure> {
         let ends_word = |c: u8| matches!(c, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n');
         let end = match self.at {
@@ -240,7 +246,7 @@ mod tests {
                 let text = format!("{{\"name\": \"f\", \"{member}\": {before}{}", "é€".repeat(300));
                 let mut envelope = Envelope::new(keys.unwrap());
                 let context = Context { tools: None, strict: false };
-                let step = envelope.push(&text, &context, &mut Calls::default());
+                let step = envelope.push(&text, &context, &mut FoundCalls::default());
                 assert!(matches!(step, Step::Fail(at, _) if text.is_char_boundary(at)), "{step:?} of {text}");
             }
         }

@@ -4,7 +4,7 @@
 mod tests;
 mod write;
 
-use crate::calls::{Calls, Context, NO_TOOL, Step, is_name_char};
+use crate::calls::{Context, FoundCalls, NO_TOOL, Step, is_name_char};
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use json::{Literal, Notation, Progress};
 
@@ -44,7 +44,7 @@ impl Expression {
     }
 
     /// Takes the next piece. A name is taken and emitted with its opening bracket.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let mut at = 0;
         loop {
             let rest = &text[at..];
@@ -77,7 +77,7 @@ impl Expression {
     }
 
     /// Outside the brackets of a call.
-    fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let form = self.form;
         // A list needs its comma. Elsewhere separators may be missing or repeated.
         let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && form.separators.contains(&c));
@@ -99,7 +99,7 @@ impl Expression {
     }
 
     /// A name, up to its bracket.
-    fn name(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn name(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let end = text.find(|c| !is_name_char(c)).unwrap_or(text.len());
         let word = &text[..end];
         let name = self.bare(word);
@@ -151,7 +151,7 @@ impl Expression {
         Step::Done(0)
     }
 
-    fn arguments(&mut self, text: &str, calls: &mut Calls) -> Step {
+    fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> Step {
         let ExpressionState::Arguments(literal) = &mut self.state else { return Step::On(0) };
         let before = calls.text.len();
         let progress = literal.push(text, &mut calls.text);

@@ -1,6 +1,6 @@
 //! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the tool takes, or a JSON object.
 
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Context, FoundCalls, Step};
 use crate::dialect::FreeText;
 use crate::mark::{Match, find};
 use json::Balance;
@@ -22,7 +22,7 @@ impl Free {
     }
 
     /// Takes the next piece. [`Step::Done`] is returned before the marker that ends the text, or after the JSON object.
-    pub fn push(&mut self, text: &str, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let mut from = 0;
         if !self.has_begun {
             from = text.bytes().position(|c| !matches!(c, b' ' | b'\t')).unwrap_or(text.len());
@@ -67,11 +67,11 @@ impl Free {
     ///
     /// # Errors
     /// Why the argument is not complete, or not one that the tool takes.
-    pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    pub fn finish(&mut self, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         if self.json.is_some() { Err("the text ends inside the arguments") } else { self.emit(tool, context, calls) }
     }
 
-    fn emit(&mut self, tool: &str, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn emit(&mut self, tool: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         let text = self.form.plain(self.text.trim_end().trim_ascii_start());
         let text = text.as_ref();
         let parameters = context.tools.map(|tools| tools.parameters(tool)).filter(json::ValueType::is_known);

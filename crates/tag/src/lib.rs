@@ -31,7 +31,7 @@ pub use dialect::Dialect;
 pub use look::{Look, UnknownDialect};
 pub use machine::{Options, Streams, Tag};
 pub use notation::NotationError;
-pub use outlet::{Outlet, Piece};
+pub use outlet::{CallPiece, Outlet};
 pub use parser::Parser;
 pub use prompt::neutral;
 pub use table::{DEFAULT, Dialects};

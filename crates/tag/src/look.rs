@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// What a marker may begin or end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Target {
+pub(crate) enum MarkerMeaning {
     /// It begins calls of this form.
     Form(&'static Form),
     /// It begins reasoning.
@@ -31,7 +31,7 @@ pub(crate) enum Target {
 #[derive(Debug)]
 pub(crate) struct Marker {
     pub text: &'static str,
-    pub targets: Vec<Target>,
+    pub meanings: Vec<MarkerMeaning>,
 }
 
 /// Everything that is searched for; see the module. Built once and shared by all streams of these dialects.
@@ -114,9 +114,9 @@ impl Look {
     pub(crate) fn of(dialects: Vec<&'static Dialect>) -> Look {
         let many = dialects.len() > 1;
         let mut markers: Vec<Marker> = Vec::new();
-        let mut add = |text: &'static str, target: Target| match markers.iter_mut().find(|m| m.text == text) {
-            Some(marker) => marker.targets.push(target),
-            None => markers.push(Marker { text, targets: vec![target] }),
+        let mut add = |text: &'static str, target: MarkerMeaning| match markers.iter_mut().find(|m| m.text == text) {
+            Some(marker) => marker.meanings.push(target),
+            None => markers.push(Marker { text, meanings: vec![target] }),
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         let (mut prefilled, mut has_messages) = (Prefilled::No, false);
@@ -126,10 +126,10 @@ impl Look {
                 if form.section.as_ref().is_none_or(|s| s.optional) {
                     match first(form.call) {
                         [] => unmarked.push(form),
-                        marks => marks.iter().for_each(|mark| add(mark, Target::Form(form))),
+                        marks => marks.iter().for_each(|mark| add(mark, MarkerMeaning::Form(form))),
                     }
                 }
-                form.section.iter().flat_map(|s| s.open).for_each(|mark| add(mark, Target::Form(form)));
+                form.section.iter().flat_map(|s| s.open).for_each(|mark| add(mark, MarkerMeaning::Form(form)));
                 match framing.call_ends_reasoning {
                     Ends::Never => {}
                     Ends::UnlessClosed => ends.push((form, false)),
@@ -139,8 +139,8 @@ impl Look {
             for pair in framing.reasoning {
                 if !reasoning.contains(pair) {
                     reasoning.push(*pair);
-                    add(pair.0, Target::Reasoning);
-                    add(pair.1, Target::Answer);
+                    add(pair.0, MarkerMeaning::Reasoning);
+                    add(pair.1, MarkerMeaning::Answer);
                 }
             }
             // Among many dialects a tag that is also plain markup, such as `<answer>`, counts only where the message begins.
@@ -150,11 +150,11 @@ impl Look {
                 add(
                     token,
                     if anywhere {
-                        Target::Dropped
+                        MarkerMeaning::Dropped
                     } else if word {
-                        Target::DroppedWord
+                        MarkerMeaning::DroppedWord
                     } else {
-                        Target::DroppedFirst
+                        MarkerMeaning::DroppedFirst
                     },
                 );
             }
@@ -166,18 +166,20 @@ impl Look {
             has_messages |= framing.messages;
         }
         if has_messages {
-            ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, Target::Message));
+            ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, MarkerMeaning::Message));
         }
         // The same turn may begin in the templates of several dialects.
         let all: BTreeSet<&str> =
             Dialect::all().iter().chain(dialects.iter().copied()).flat_map(|d| d.framing.foreign).copied().collect();
-        all.into_iter().for_each(|mark| add(mark, Target::Foreign(false)));
+        all.into_iter().for_each(|mark| add(mark, MarkerMeaning::Foreign(false)));
         let lines: BTreeSet<&str> = dialects.iter().flat_map(|d| d.framing.foreign_lines).copied().collect();
-        lines.into_iter().for_each(|mark| add(mark, Target::Foreign(true)));
+        lines.into_iter().for_each(|mark| add(mark, MarkerMeaning::Foreign(true)));
         // Words that open reasoning in one dialect are ordinary words in the others.
         if many {
-            let means = |t: &Target| matches!(t, Target::Form(_) | Target::Foreign(_) | Target::DroppedWord);
-            markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.targets.iter().any(means));
+            let means = |t: &MarkerMeaning| {
+                matches!(t, MarkerMeaning::Form(_) | MarkerMeaning::Foreign(_) | MarkerMeaning::DroppedWord)
+            };
+            markers.retain(|m| m.text.starts_with(|c: char| !c.is_alphabetic()) || m.meanings.iter().any(means));
         }
         markers.sort_by_key(|m| m.text.as_bytes().first().copied());
         let mut look = Look {

@@ -64,11 +64,6 @@ pub(crate) fn space(text: &str) -> usize {
     text.len() - text.trim_ascii_start().len()
 }
 
-/// The length of the longest beginning of `text` that has at most `most` bytes (at least 4) and ends between two characters.
-pub(crate) fn floor(text: &str, most: usize) -> usize {
-    event::cut(text, most).len()
-}
-
 /// The length of the shortest beginning of `text` that has at least `least` bytes, or all, and ends between two characters.
 pub(crate) fn ceil(text: &str, least: usize) -> usize {
     (least..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())

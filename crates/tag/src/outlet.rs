@@ -2,7 +2,7 @@
 
 /// A piece of a call, as a `tool_call_delta` has it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct CallPiece<'a> {
     /// The number of the call in this choice: 0, 1, 2 … in the order in which calls begin.
     pub index: i64,
     /// The call's id, where the text has one.
@@ -24,7 +24,7 @@ pub trait Outlet {
     fn reasoning(&mut self, text: &str);
 
     /// A piece of a call.
-    fn call(&mut self, piece: Piece<'_>);
+    fn call(&mut self, piece: CallPiece<'_>);
 
     /// The call of this index does not count.
     fn retract(&mut self, index: i64, reason: &'static str);

@@ -1,7 +1,7 @@
 //! A run: one form of a dialect reads text, part by part.
 //!
 //! A run begins at a marker that opens a section or a call, and takes text until the calls have ended, or until it is clear that the
-//! text is not a call. What it finds goes to [`Calls`]; the parser decides whether and when that is emitted.
+//! text is not a call. What it finds goes to [`FoundCalls`]; the parser decides whether and when that is emitted.
 
 mod part;
 mod section;
@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use state::Run;
 
-use crate::calls::{Calls, Step};
+use crate::calls::{FoundCalls, Step};
 use crate::dialect::Part;
 use json::ToolList;
 use state::{Engine, Place};
@@ -20,7 +20,7 @@ impl Run {
     /// Reads a piece that is all inside the arguments of a call, and returns true; or reads nothing. Arguments inside JSON are most
     /// of what calls are made of.
     #[inline]
-    pub fn arguments(&mut self, text: &str, calls: &mut Calls) -> bool {
+    pub fn arguments(&mut self, text: &str, calls: &mut FoundCalls) -> bool {
         match (&mut self.engine, self.place) {
             (Engine::Envelope(envelope), Place::Part(_)) => envelope.arguments(text, calls),
             _ => false,
@@ -29,7 +29,7 @@ impl Run {
 
     /// Takes the next piece. `is_alone`: no other form reads the same text, so that a name is emitted before the marker after it is
     /// complete.
-    pub fn push(&mut self, text: &str, tools: Option<&ToolList>, is_alone: bool, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, tools: Option<&ToolList>, is_alone: bool, calls: &mut FoundCalls) -> Step {
         let context = Run::context(self.form, tools);
         let mut i = 0;
         loop {
@@ -70,7 +70,7 @@ impl Run {
         mut at: usize,
         cut: bool,
         tools: Option<&ToolList>,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Result<usize, &'static str> {
         self.is_last = true;
         if let Engine::Params(params) = &mut self.engine
@@ -97,7 +97,12 @@ impl Run {
         self.whole_at_end(cut, tools, calls).map(|()| at)
     }
 
-    fn whole_at_end(&mut self, cut: bool, tools: Option<&ToolList>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn whole_at_end(
+        &mut self,
+        cut: bool,
+        tools: Option<&ToolList>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), &'static str> {
         let context = Run::context(self.form, tools);
         match self.place {
             Place::Tail(_) | Place::Between => Ok(()),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece, PromptCall, PromptResult};
+use toolpipe_tag::{CallPiece, Dialect, Look, Outlet, Parser, PromptCall, PromptResult};
 
 /// What a parser found.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Outlet for Found {
     fn reasoning(&mut self, text: &str) {
         self.reasoning.push_str(text);
     }
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         if let Some(name) = piece.name {
             self.calls.push((name.to_owned(), String::new()));
         }

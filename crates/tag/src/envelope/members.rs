@@ -1,9 +1,8 @@
 //! What the members of an object mean: the name, the arguments and the id of a call.
 
-use crate::calls::{Calls, Context, End};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls};
 use crate::dialect::{Keys, Shape};
-use crate::mark::floor;
-use event::Raw;
+use event::{Raw, cut};
 use json::Balance;
 
 /// The longest name, key or id, in bytes.
@@ -17,7 +16,7 @@ pub(super) type Failure = (usize, &'static str);
 
 /// What a member is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
+enum MemberRole {
     Name,
     Arguments,
     Id,
@@ -38,9 +37,9 @@ pub(super) enum ValueKind {
 
 /// The members of one object; see the module.
 #[derive(Debug)]
-pub(super) struct Members {
+pub(super) struct CallMembers {
     pub keys: &'static Keys,
-    role: Role,
+    role: MemberRole,
     /// Inside the member `function`.
     pub is_nested: bool,
     /// The value at hand is a string.
@@ -59,12 +58,12 @@ pub(super) struct Members {
     pub is_deep: bool,
 }
 
-impl Members {
+impl CallMembers {
     /// No member.
-    pub fn new(keys: &'static Keys) -> Members {
-        Members {
+    pub fn new(keys: &'static Keys) -> CallMembers {
+        CallMembers {
             keys,
-            role: Role::Other,
+            role: MemberRole::Other,
             is_nested: false,
             is_string: false,
             word: String::new(),
@@ -95,7 +94,7 @@ impl Members {
     /// Whether the bytes of the value at hand are arguments that are emitted as they come.
     #[inline]
     pub fn is_streaming(&self) -> bool {
-        self.role == Role::Arguments && self.has_begun && !self.is_string
+        self.role == MemberRole::Arguments && self.has_begun && !self.is_string
     }
 
     /// A key or a word begins.
@@ -107,41 +106,41 @@ impl Members {
     pub fn add_to_word(&mut self, piece: &str) -> Result<(), Failure> {
         let room = LONGEST.saturating_sub(self.word.len());
         if piece.len() > room {
-            return Err((floor(piece, room), "a key, name or id in the JSON is too long"));
+            return Err((cut(piece, room).len(), "a key, name or id in the JSON is too long"));
         }
         self.word.push_str(piece);
         Ok(())
     }
 
     /// The key is complete.
-    pub fn end_key(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    pub fn end_key(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         let key = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("a key is not a JSON string")?;
         let key = key.as_ref();
         self.role = if self.is_single() {
             let name = key.to_owned();
             self.restart_call(name);
             self.begin(context, calls)?;
-            Role::Arguments
+            MemberRole::Arguments
         } else if self.keys.name.contains(&key) {
-            Role::Name
+            MemberRole::Name
         } else if self.keys.arguments.contains(&key) {
-            if self.has_arguments { Role::Other } else { Role::Arguments }
+            if self.has_arguments { MemberRole::Other } else { MemberRole::Arguments }
         } else if self.keys.id.contains(&key) {
-            Role::Id
+            MemberRole::Id
         } else if key == "function" {
-            Role::Function
+            MemberRole::Function
         } else if context.strict && !matches!(key, "type" | "index") {
             // Data of another kind shows by its first key, so that it is not held back.
             return Err("the JSON has members that a call does not have");
         } else {
-            Role::Other
+            MemberRole::Other
         };
         Ok(())
     }
 
     fn restart_call(&mut self, name: String) {
         self.clear_call();
-        (self.name, self.has_arguments, self.role) = (Some(name), false, Role::Arguments);
+        (self.name, self.has_arguments, self.role) = (Some(name), false, MemberRole::Arguments);
     }
 
     /// The first byte of a value.
@@ -149,52 +148,60 @@ impl Members {
         &mut self,
         first: u8,
         context: &Context<'_>,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Result<ValueKind, &'static str> {
         self.word.clear();
         self.is_string = first == b'"';
         let is_balanced = Balance::begins(first);
         match (self.role, first) {
-            (Role::Function, b'{') if !self.is_nested => {
+            (MemberRole::Function, b'{') if !self.is_nested => {
                 self.is_nested = true;
                 return Ok(ValueKind::Members);
             }
             // Some models write the name there.
-            (Role::Function, b'"') => self.role = Role::Name,
-            (Role::Function, _) => return Err("the member \"function\" is neither an object nor a name"),
-            (Role::Name | Role::Id, _) if !self.is_string && is_balanced => return Err("the name is not a string"),
-            (Role::Arguments, _) if context.strict && !matches!(first, b'{' | b'"') => return Err(NOT_AN_OBJECT),
-            (Role::Arguments, _) if !self.is_string => self.begin(context, calls)?,
+            (MemberRole::Function, b'"') => self.role = MemberRole::Name,
+            (MemberRole::Function, _) => return Err("the member \"function\" is neither an object nor a name"),
+            (MemberRole::Name | MemberRole::Id, _) if !self.is_string && is_balanced => {
+                return Err("the name is not a string");
+            }
+            (MemberRole::Arguments, _) if context.strict && !matches!(first, b'{' | b'"') => return Err(NOT_AN_OBJECT),
+            (MemberRole::Arguments, _) if !self.is_string => self.begin(context, calls)?,
             _ => {}
         }
-        self.is_deep |= is_balanced && (self.role == Role::Arguments || !self.is_string);
+        self.is_deep |= is_balanced && (self.role == MemberRole::Arguments || !self.is_string);
         Ok(if is_balanced { ValueKind::Balanced } else { ValueKind::Word })
     }
 
     /// More of a string or a container, and whether it ends with this.
-    pub fn add(&mut self, piece: &str, ends: bool, context: &Context<'_>, calls: &mut Calls) -> Result<(), Failure> {
+    pub fn add(
+        &mut self,
+        piece: &str,
+        ends: bool,
+        context: &Context<'_>,
+        calls: &mut FoundCalls,
+    ) -> Result<(), Failure> {
         match self.role {
-            Role::Name | Role::Id => self.add_to_word(piece),
-            Role::Arguments if self.is_streaming() => {
-                calls.arguments_until(piece, if ends { End::Here } else { End::Later });
+            MemberRole::Name | MemberRole::Id => self.add_to_word(piece),
+            MemberRole::Arguments if self.is_streaming() => {
+                calls.arguments_until(piece, if ends { ArgumentsEnd::Here } else { ArgumentsEnd::Later });
                 Ok(())
             }
-            Role::Arguments => {
+            MemberRole::Arguments => {
                 let room = KEPT.saturating_sub(self.kept.len());
                 if context.strict && !self.has_begun && piece.len() > room {
-                    return Err((floor(piece, room), "the name does not follow the arguments"));
+                    return Err((cut(piece, room).len(), "the name does not follow the arguments"));
                 }
                 self.kept.push_str(piece);
                 Ok(())
             }
-            Role::Function | Role::Other => Ok(()),
+            MemberRole::Function | MemberRole::Other => Ok(()),
         }
     }
 
     /// The value is complete.
-    pub fn end_value(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    pub fn end_value(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         match self.role {
-            Role::Name => {
+            MemberRole::Name => {
                 let name = Raw::parse(&self.word).ok().and_then(|raw| raw.str()).ok_or("the name is not a string")?;
                 if self.name.is_some() {
                     return Err("the call has two names");
@@ -202,7 +209,7 @@ impl Members {
                 self.name = Some(name.into_owned());
                 self.begin(context, calls)
             }
-            Role::Id => {
+            MemberRole::Id => {
                 let id = Raw::parse(&self.word).ok();
                 self.id = id.map(|raw| raw.str().map_or_else(|| raw.text().to_owned(), |s| s.into_owned()));
                 self.id.take_if(|id| id.is_empty() || id == "null");
@@ -212,12 +219,12 @@ impl Members {
                 }
                 Ok(())
             }
-            Role::Arguments => self.end_arguments(context, calls),
-            Role::Function | Role::Other => Ok(()),
+            MemberRole::Arguments => self.end_arguments(context, calls),
+            MemberRole::Function | MemberRole::Other => Ok(()),
         }
     }
 
-    fn end_arguments(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn end_arguments(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         self.has_arguments = true;
         if !self.word.is_empty() {
             // `null` means no arguments; whoever checks the call judges any other word.
@@ -237,7 +244,7 @@ impl Members {
             self.begin(context, calls)?;
         }
         if self.has_begun && !self.kept.is_empty() {
-            calls.arguments_until(&self.kept, End::Here);
+            calls.arguments_until(&self.kept, ArgumentsEnd::Here);
             self.kept.clear();
         }
         if self.is_single() {
@@ -248,24 +255,24 @@ impl Members {
     }
 
     /// Emits the call, once its name is known.
-    fn begin(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    fn begin(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         let Some(name) = self.name.as_deref() else { return Ok(()) };
         let name = context.known(name).ok_or_else(|| context.refusal(name))?;
         // A strict reading waits for the arguments: any data may have an object with a name.
-        if self.has_begun || (context.strict && self.role != Role::Arguments && !self.has_arguments) {
+        if self.has_begun || (context.strict && self.role != MemberRole::Arguments && !self.has_arguments) {
             return Ok(());
         }
         calls.begin(name, self.id.as_deref());
         self.has_begun = true;
         if self.has_arguments {
-            calls.arguments_until(&self.kept, End::Here);
+            calls.arguments_until(&self.kept, ArgumentsEnd::Here);
             self.kept.clear();
         }
         Ok(())
     }
 
     /// The object has ended, outside `function`.
-    pub fn end(&mut self, context: &Context<'_>, calls: &mut Calls) -> Result<(), &'static str> {
+    pub fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
         if self.keys.shape == Shape::Single {
             return if self.has_arguments { Ok(()) } else { Err("an object contains no call") };
         }
@@ -276,7 +283,7 @@ impl Members {
             if context.strict {
                 return Err("the call has no arguments");
             }
-            calls.arguments_until("{}", End::Here);
+            calls.arguments_until("{}", ArgumentsEnd::Here);
         }
         calls.done();
         Ok(())

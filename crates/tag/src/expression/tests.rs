@@ -42,7 +42,7 @@ static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
 
 /// What was read: the calls (those that are not whole end in `…`), how they ended, and what was left of the text.
 fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -> (Vec<String>, String) {
-    let (mut expression, mut calls) = (Expression::new(form), Calls::default());
+    let (mut expression, mut calls) = (Expression::new(form), FoundCalls::default());
     let (mut rest, mut left) = (String::new(), pieces.iter().copied());
     let mut more = true;
     let end = loop {
@@ -197,7 +197,7 @@ fn calls_of_gemma() {
 fn a_call_is_said_as_it_comes() {
     let tools = tools();
     let context = Context { tools: Some(&tools), strict: true };
-    let (mut expression, mut calls) = (Expression::new(&PYTHONIC), Calls::default());
+    let (mut expression, mut calls) = (Expression::new(&PYTHONIC), FoundCalls::default());
     assert_eq!(expression.push("[f", &context, &mut calls), Step::More(1));
     assert!(calls.ops.is_empty());
     assert_eq!(expression.push("f(", &context, &mut calls), Step::More(2));

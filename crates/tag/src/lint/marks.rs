@@ -3,7 +3,7 @@
 use crate::dialect::prompt::Prompt;
 use crate::dialect::{Dialect, Form, Part};
 use crate::form::is_fence;
-use crate::look::{Look, Target};
+use crate::look::{Look, MarkerMeaning};
 use event::cut;
 
 /// Tags that models of any dialect put around reasoning.
@@ -77,16 +77,18 @@ fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
 pub(super) fn all(look: &Look) -> Vec<Mark> {
     let mut marks = Marks::default();
     for marker in look.markers() {
-        for target in &marker.targets {
+        for target in &marker.meanings {
             match target {
                 // These come with their dialects below.
-                Target::Form(_) | Target::Foreign(_) => {}
-                Target::Reasoning | Target::Answer => marks.add(marker.text, After::Anything, None, REASONING),
-                Target::Message => marks.add(marker.text, After::Anything, None, CONTROL),
-                Target::Dropped | Target::DroppedFirst if marker.text.contains(['|', '｜']) => {
+                MarkerMeaning::Form(_) | MarkerMeaning::Foreign(_) => {}
+                MarkerMeaning::Reasoning | MarkerMeaning::Answer => {
+                    marks.add(marker.text, After::Anything, None, REASONING)
+                }
+                MarkerMeaning::Message => marks.add(marker.text, After::Anything, None, CONTROL),
+                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst if marker.text.contains(['|', '｜']) => {
                     marks.add(marker.text, After::Anything, None, CONTROL);
                 }
-                Target::Dropped | Target::DroppedFirst | Target::DroppedWord => {}
+                MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst | MarkerMeaning::DroppedWord => {}
             }
         }
     }

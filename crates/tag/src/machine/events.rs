@@ -1,9 +1,8 @@
 //! What a parser finds, as events.
 
-use crate::mark::floor;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
 use event::payload::{ContentDelta, Retract, Thinking, ToolCallDelta, Warning};
-use event::{Sink, Text};
+use event::{Sink, Text, cut};
 use std::collections::HashSet;
 
 /// The name of the command in the warnings it emits.
@@ -86,7 +85,7 @@ impl Outlet for Events<'_> {
         self.add(text, true);
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         self.interrupt();
         if piece.name.is_some() {
             self.calls.push(piece.index);
@@ -115,7 +114,7 @@ impl Outlet for Events<'_> {
 
     fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
         self.interrupt();
-        let shown = &raw[..floor(raw, SHOWN)];
+        let shown = cut(raw, SHOWN);
         if !self.warned.is_empty() && self.warned.contains(&warning_key(code, shown)) {
             return;
         }

@@ -1,4 +1,4 @@
-use crate::{Dialect, Dialects, Look, Outlet, Parser, Piece, PromptCall};
+use crate::{CallPiece, Dialect, Dialects, Look, Outlet, Parser, PromptCall};
 use proptest::prelude::*;
 use std::rc::Rc;
 
@@ -152,7 +152,7 @@ impl Outlet for Count {
     fn reasoning(&mut self, text: &str) {
         self.text += text.len();
     }
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         self.done += usize::from(piece.done);
     }
     fn retract(&mut self, _index: i64, _reason: &'static str) {}

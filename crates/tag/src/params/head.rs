@@ -1,8 +1,9 @@
 //! The text before a value: a start tag, or elements with the name and the type.
 
 use crate::dialect::params::{ParamForm, Style, Typing};
-use crate::mark::{Match, floor, starts};
+use crate::mark::{Match, starts};
 use crate::start_tag;
+use event::cut;
 use std::borrow::Cow;
 
 /// The longest head, in bytes.
@@ -10,7 +11,7 @@ const LONGEST: usize = 4096;
 
 /// The head of one parameter.
 #[derive(Debug)]
-pub(super) struct Head {
+pub(super) struct ParamHead {
     /// Its length in bytes.
     pub length: usize,
     pub name: String,
@@ -31,8 +32,8 @@ pub(super) enum TypeHint {
 
 impl ParamForm {
     /// The head that `text` begins with.
-    pub(super) fn head(&self, text: &str) -> Match<Head> {
-        let mut from = HeadReader { text: &text[..floor(text, LONGEST)], at: 0 };
+    pub(super) fn head(&self, text: &str) -> Match<ParamHead> {
+        let mut from = HeadReader { text: cut(text, LONGEST), at: 0 };
         let head = match self.style {
             Style::Equals { open, end, close } => from.equals(open, end, close),
             Style::Attribute { open, end, close, name } => {
@@ -59,7 +60,7 @@ impl ParamForm {
 }
 
 /// What was read; or, as the error, the result for the head as a whole: [`Match::Partial`] or [`Match::No`].
-type Read<T> = Result<T, Match<Head>>;
+type Read<T> = Result<T, Match<ParamHead>>;
 
 /// A place in a text.
 struct HeadReader<'t> {
@@ -102,7 +103,7 @@ impl<'t> HeadReader<'t> {
         Ok(text)
     }
 
-    fn equals(&mut self, open: &str, end: &str, close: &'static str) -> Read<Head> {
+    fn equals(&mut self, open: &str, end: &str, close: &'static str) -> Read<ParamHead> {
         let stem = open.strip_suffix('=').unwrap_or(open);
         self.take(stem)?;
         self.space()?;
@@ -115,10 +116,10 @@ impl<'t> HeadReader<'t> {
         };
         let quoted = ['"', '\''].iter().find_map(|q| name.strip_prefix(*q)?.strip_suffix(*q));
         let name = quoted.unwrap_or(name).to_owned();
-        Ok(Head { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), is_empty: false })
+        Ok(ParamHead { length: self.at, name, hint: TypeHint::Unknown, closer: close.into(), is_empty: false })
     }
 
-    fn attribute(&mut self, open: &str, end: &str, close: &'static str, name: &str, typing: Typing) -> Read<Head> {
+    fn attribute(&mut self, open: &str, end: &str, close: &'static str, name: &str, typing: Typing) -> Read<ParamHead> {
         self.take(open)?;
         let first = self.rest().chars().next().ok_or(Match::Partial)?;
         if !first.is_whitespace() {
@@ -144,10 +145,10 @@ impl<'t> HeadReader<'t> {
             Typing::Named(kind) => kind_hint(&start_tag::attribute(attributes, kind).unwrap_or_default()),
         };
         self.at += length + end.len();
-        Ok(Head { length: self.at, name, hint, closer: close.into(), is_empty: short.is_some() })
+        Ok(ParamHead { length: self.at, name, hint, closer: close.into(), is_empty: short.is_some() })
     }
 
-    fn pair(&mut self, key: (&str, &str), kind: Option<(&str, &str)>, value: (&str, &'static str)) -> Read<Head> {
+    fn pair(&mut self, key: (&str, &str), kind: Option<(&str, &str)>, value: (&str, &'static str)) -> Read<ParamHead> {
         self.take(key.0)?;
         let name = self.word(key.1)?.trim().to_owned();
         self.space()?;
@@ -165,10 +166,10 @@ impl<'t> HeadReader<'t> {
             }
         }
         self.take(value.0)?;
-        Ok(Head { length: self.at, name, hint, closer: value.1.into(), is_empty: false })
+        Ok(ParamHead { length: self.at, name, hint, closer: value.1.into(), is_empty: false })
     }
 
-    fn element(&mut self, prefix: &str) -> Read<Head> {
+    fn element(&mut self, prefix: &str) -> Read<ParamHead> {
         self.take(prefix)?;
         self.take("<")?;
         let name = element_name(self.rest());
@@ -181,7 +182,7 @@ impl<'t> HeadReader<'t> {
         self.at += usize::from(is_empty);
         self.take(">")?;
         let closer = format!("{prefix}</{name}>").into();
-        Ok(Head { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, is_empty })
+        Ok(ParamHead { length: self.at, name: name.to_owned(), hint: TypeHint::Unknown, closer, is_empty })
     }
 }
 

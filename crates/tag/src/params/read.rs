@@ -6,24 +6,24 @@ mod state;
 pub(crate) use state::Params;
 
 use super::plain::{self, DATA};
-use super::value::Value;
-use crate::calls::{Calls, Context, Step};
+use super::value::ParamValue;
+use crate::calls::{Context, FoundCalls, Step};
 use crate::dialect::params::Trim;
 use crate::mark::{Match, find, space, starts};
 use state::{Follower, ParamsState};
 
 impl Params {
     /// Takes the next piece. After [`Step::Done`] or [`Step::Back`] the end of the call follows, which is not taken.
-    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub fn push(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         self.read(text, false, context, calls)
     }
 
     /// Takes the rest of the text, which was not cut.
-    pub fn finish(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub fn finish(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         self.read(text, true, context, calls)
     }
 
-    fn read(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn read(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let mut at = 0;
         loop {
             let rest = &text[at..];
@@ -53,7 +53,7 @@ impl Params {
         }
     }
 
-    fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let at = space(text);
         if at == text.len() {
             return Step::More(at);
@@ -84,7 +84,7 @@ impl Params {
         Step::On(length)
     }
 
-    fn inside(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn inside(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let first = self.closer.as_bytes().first().copied().unwrap_or(b'<');
         match memchr::memchr3(first, b'<', b'&', text.as_bytes()) {
             Some(0) => self.marker(text, context, calls),
@@ -97,7 +97,7 @@ impl Params {
     }
 
     /// At a byte that a marker may begin with.
-    fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn marker(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let mut perhaps = false;
         match starts(&self.closer, text) {
             Match::Full(length) => return self.hold(ParamsState::Closed, &text[..length]),
@@ -127,7 +127,7 @@ impl Params {
                 Match::No => {}
             }
         }
-        if self.form.entities && self.value.as_ref().is_some_and(Value::is_streaming) {
+        if self.form.entities && self.value.as_ref().is_some_and(ParamValue::is_streaming) {
             match plain::entity(text) {
                 Match::Full((length, meant)) => {
                     self.text(&meant, calls);
@@ -164,7 +164,7 @@ impl Params {
         Step::On(1)
     }
 
-    fn data(&mut self, text: &str, calls: &mut Calls) -> Step {
+    fn data(&mut self, text: &str, calls: &mut FoundCalls) -> Step {
         let found = text.find(DATA.1);
         let open = if text.ends_with("]]") { 2 } else { usize::from(text.ends_with(']')) };
         let length = found.unwrap_or(text.len() - open);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::calls::{Calls, Context, Op, Step};
+use crate::calls::{Context, FoundCalls, Op, Step};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 use json::ToolList;
 use serde_json::{Value, json};
@@ -110,7 +110,7 @@ fn tools() -> ToolList {
 /// Gives text to a reader as the parser does, in pieces that end at these offsets.
 fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
     let context = Context { tools, strict: false };
-    let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), Calls::default());
+    let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), FoundCalls::default());
     let (mut from, mut step) = (0, Step::More(0));
     for end in cuts.chain([text.len()]) {
         step = params.push(&text[from..end], &context, &mut calls);

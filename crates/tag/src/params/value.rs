@@ -1,7 +1,7 @@
 //! One value. It is emitted as it comes where it can only be a string, and held back until its end where its type depends on it.
 
 use super::head::TypeHint;
-use crate::calls::Calls;
+use crate::calls::FoundCalls;
 use crate::dialect::params::{ParamForm, Style, Trim};
 use crate::tree;
 use event::Raw;
@@ -11,7 +11,7 @@ const MISFIT: &str = "a value is not of the type that its parameter asks for and
 
 /// One value being read.
 #[derive(Debug)]
-pub(super) struct Value {
+pub(super) struct ParamValue {
     form: &'static ParamForm,
     hint: TypeHint,
     /// It is a string and is emitted as it comes.
@@ -25,9 +25,9 @@ pub(super) struct Value {
     scratch: Vec<u8>,
 }
 
-impl Value {
+impl ParamValue {
     /// The value of a parameter with this hint and this schema.
-    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &ValueType<'_>, calls: &mut Calls) -> Value {
+    pub fn new(form: &'static ParamForm, hint: TypeHint, typed: &ValueType<'_>, calls: &mut FoundCalls) -> ParamValue {
         let is_streaming = match hint {
             TypeHint::String => true,
             TypeHint::Json => false,
@@ -36,7 +36,15 @@ impl Value {
         if is_streaming {
             calls.arguments("\"");
         }
-        Value { form, hint, is_streaming, pending: String::new(), held: String::new(), mark: None, scratch: Vec::new() }
+        ParamValue {
+            form,
+            hint,
+            is_streaming,
+            pending: String::new(),
+            held: String::new(),
+            mark: None,
+            scratch: Vec::new(),
+        }
     }
 
     /// Whether the value is emitted as it comes: its entities and CDATA sections must be replaced before.
@@ -45,7 +53,7 @@ impl Value {
     }
 
     /// The next piece of its text.
-    pub fn text(&mut self, piece: &str, calls: &mut Calls) {
+    pub fn text(&mut self, piece: &str, calls: &mut FoundCalls) {
         if piece.is_empty() {
             return;
         }
@@ -66,12 +74,12 @@ impl Value {
     }
 
     /// The next piece of a CDATA section, of which nothing is taken off.
-    pub fn data(&mut self, piece: &str, calls: &mut Calls) {
+    pub fn data(&mut self, piece: &str, calls: &mut FoundCalls) {
         self.keep_pending(calls);
         self.emit(piece, calls);
     }
 
-    fn keep_pending(&mut self, calls: &mut Calls) {
+    fn keep_pending(&mut self, calls: &mut FoundCalls) {
         if !self.pending.is_empty() {
             let mut pending = std::mem::take(&mut self.pending);
             self.emit(&pending, calls);
@@ -80,7 +88,7 @@ impl Value {
         }
     }
 
-    fn emit(&mut self, piece: &str, calls: &mut Calls) {
+    fn emit(&mut self, piece: &str, calls: &mut FoundCalls) {
         if !self.is_streaming || self.mark.is_some() {
             self.held.push_str(piece);
         } else if !piece.is_empty() {
@@ -102,7 +110,7 @@ impl Value {
     }
 
     /// The value had not ended.
-    pub fn resume(&mut self, calls: &mut Calls) {
+    pub fn resume(&mut self, calls: &mut FoundCalls) {
         if self.mark.take().is_some() && self.is_streaming {
             let held = std::mem::take(&mut self.held);
             self.emit(&held, calls);
@@ -118,7 +126,7 @@ impl Value {
     }
 
     /// The value is complete.
-    pub fn end(mut self, typed: &ValueType<'_>, calls: &mut Calls) {
+    pub fn end(mut self, typed: &ValueType<'_>, calls: &mut FoundCalls) {
         if self.pending == "\r" {
             self.keep_pending(calls);
         }

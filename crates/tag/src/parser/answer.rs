@@ -1,14 +1,14 @@
 //! The answer's text, in which calls, reasoning and what is left out are searched for.
 
 use super::contest::Contest;
-use super::mode::{Header, Mode};
+use super::mode::{Mode, OpenHeader};
 use super::open_call::OpenCall;
 use super::prose::{Exclusion, Prose};
 use super::router::{Position, Router, Transition};
 use crate::calls::Step;
 use crate::dialect::{Form, Scope};
 use crate::form::{ends_itself, is_fence};
-use crate::look::{Look, Marker, Target};
+use crate::look::{Look, Marker, MarkerMeaning};
 use crate::mark::{Match, ceil, space};
 use crate::outlet::Outlet;
 use std::rc::Rc;
@@ -54,9 +54,9 @@ impl Router {
                 continue;
             }
             match self.target(&look, &text[i..], exclusion) {
-                Match::Full((marker, targets)) => {
+                Match::Full((marker, meanings)) => {
                     self.emitter.text(&text[..i], out);
-                    let (mode, length) = self.begin_marked(marker.text, &targets, out);
+                    let (mode, length) = self.begin_marked(marker.text, &meanings, out);
                     return (mode, Step::On(i + length));
                 }
                 Match::Partial => {
@@ -72,34 +72,40 @@ impl Router {
     }
 
     /// The marker at the beginning of `rest`, and what it means here.
-    fn target<'l>(&mut self, look: &'l Look, rest: &str, exclusion: Exclusion) -> Match<(&'l Marker, Vec<Target>)> {
-        if look.partial(rest).any(|marker| marker.targets.iter().any(|t| self.counts(*t, exclusion))) {
+    fn target<'l>(
+        &mut self,
+        look: &'l Look,
+        rest: &str,
+        exclusion: Exclusion,
+    ) -> Match<(&'l Marker, Vec<MarkerMeaning>)> {
+        if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| self.counts(*t, exclusion))) {
             return Match::Partial;
         }
         let Some(marker) = look.longest(rest) else { return Match::No };
-        let targets: Vec<Target> = marker.targets.iter().copied().filter(|t| self.counts(*t, exclusion)).collect();
-        if targets.is_empty() { Match::No } else { Match::Full((marker, targets)) }
+        let meanings: Vec<MarkerMeaning> =
+            marker.meanings.iter().copied().filter(|t| self.counts(*t, exclusion)).collect();
+        if meanings.is_empty() { Match::No } else { Match::Full((marker, meanings)) }
     }
 
     /// Whether a marker's meaning counts at this place.
-    fn counts(&mut self, target: Target, exclusion: Exclusion) -> bool {
+    fn counts(&mut self, target: MarkerMeaning, exclusion: Exclusion) -> bool {
         let Position { is_first, is_framed, quote } = &mut self.position;
         match target {
             // A marker that does not begin a call here may still be left out: Inkling's calls begin like its other messages.
-            Target::Dropped => !quote.is_quoted(),
+            MarkerMeaning::Dropped => !quote.is_quoted(),
             _ if exclusion == Exclusion::All => false,
-            Target::Form(form) => self.may_begin(form),
-            Target::Reasoning => *is_first,
-            Target::DroppedFirst => *is_first || (*is_framed && !quote.is_data()),
-            Target::DroppedWord => *is_first && !self.emitter.has_calls(),
-            Target::Answer => {
+            MarkerMeaning::Form(form) => self.may_begin(form),
+            MarkerMeaning::Reasoning => *is_first,
+            MarkerMeaning::DroppedFirst => *is_first || (*is_framed && !quote.is_data()),
+            MarkerMeaning::DroppedWord => *is_first && !self.emitter.has_calls(),
+            MarkerMeaning::Answer => {
                 let is_late = self.emitter.may_end_reasoning();
                 let counts = self.emitter.holds_beginning() && !quote.is_data();
                 *is_first || counts || (is_late && !quote.is_quoted())
             }
-            Target::Foreign(true) => quote.is_line_start(),
-            Target::Message => quote.is_cited() || !quote.is_quoted(),
-            Target::Foreign(false) => !quote.is_quoted(),
+            MarkerMeaning::Foreign(true) => quote.is_line_start(),
+            MarkerMeaning::Message => quote.is_cited() || !quote.is_quoted(),
+            MarkerMeaning::Foreign(false) => !quote.is_quoted(),
         }
     }
 
@@ -116,30 +122,37 @@ impl Router {
     }
 
     /// Begins what a marker means; returns how much of the text is read with it.
-    fn begin_marked(&mut self, marker: &'static str, targets: &[Target], out: &mut dyn Outlet) -> (Mode, usize) {
+    fn begin_marked(
+        &mut self,
+        marker: &'static str,
+        meanings: &[MarkerMeaning],
+        out: &mut dyn Outlet,
+    ) -> (Mode, usize) {
         let is_quoted = self.position.quote.is_cited();
-        let forms: Vec<&'static Form> =
-            targets.iter().filter_map(|t| if let Target::Form(form) = t { Some(*form) } else { None }).collect();
+        let forms: Vec<&'static Form> = meanings
+            .iter()
+            .filter_map(|t| if let MarkerMeaning::Form(form) = t { Some(*form) } else { None })
+            .collect();
         if !forms.is_empty() {
             let contest = Contest::new(forms, self.last);
             return (Mode::Call(OpenCall::new(contest, Prose::Answer, is_quoted, Exclusion::All)), 0);
         }
-        let mode = match targets.first() {
-            Some(Target::Message) => return (Mode::Header(Header { body: None, is_quoted }), 0),
-            Some(Target::Foreign(_)) => {
+        let mode = match meanings.first() {
+            Some(MarkerMeaning::Message) => return (Mode::Header(OpenHeader { body: None, is_quoted }), 0),
+            Some(MarkerMeaning::Foreign(_)) => {
                 self.emitter.decide(Prose::Answer, out);
                 self.literal(Prose::Answer, marker, out);
                 return (Mode::Body(Prose::Answer, Exclusion::Nothing), marker.len());
             }
-            Some(Target::Answer) => {
+            Some(MarkerMeaning::Answer) => {
                 self.emitter.end_reasoning_late(self.position.is_first, out);
                 self.position.restart();
                 Mode::default()
             }
             target => {
-                self.position.is_framed |= matches!(target, Some(Target::DroppedFirst));
+                self.position.is_framed |= matches!(target, Some(MarkerMeaning::DroppedFirst));
                 self.emitter.decide(Prose::Answer, out);
-                if let Some(Target::Reasoning) = target { Prose::Reasoning.into() } else { Mode::default() }
+                if let Some(MarkerMeaning::Reasoning) = target { Prose::Reasoning.into() } else { Mode::default() }
             }
         };
         out.left_out(marker);
@@ -151,7 +164,7 @@ impl Router {
         if self.look.has_messages {
             let start = rest.trim_start_matches(' ');
             if start.starts_with("to=") {
-                return Match::Full(Mode::Header(Header { body: None, is_quoted: false }));
+                return Match::Full(Mode::Header(OpenHeader { body: None, is_quoted: false }));
             }
             if start.len() < 3 && "to=".starts_with(start) {
                 return Match::Partial;

@@ -1,7 +1,7 @@
 //! The beginning of a message, held back until it is clear whether it is reasoning or the answer.
 
 use super::prose::Prose;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
 
 /// An outlet that keeps what it takes.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl Beginning {
                 HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
                 HeldItem::Call { index, id, name, arguments, done } => {
                     let [id, name, arguments] = [&id, &name, &arguments].map(Option::as_deref);
-                    out.call(Piece { index, id, name, arguments, done });
+                    out.call(CallPiece { index, id, name, arguments, done });
                 }
             }
         }
@@ -77,8 +77,8 @@ impl Outlet for Beginning {
         self.content(text);
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
-        let Piece { index, id, name, arguments, done } = piece;
+    fn call(&mut self, piece: CallPiece<'_>) {
+        let CallPiece { index, id, name, arguments, done } = piece;
         let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
         self.items.push(HeldItem::Call { index, id, name, arguments, done });
     }

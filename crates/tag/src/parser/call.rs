@@ -2,13 +2,13 @@
 
 use super::contest::Contest;
 use super::mode::Mode;
-use super::open_call::{OpenCall, Report};
+use super::open_call::{CallStatus, OpenCall};
 use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
-use crate::calls::{End, NO_TOOL, Op, Step};
+use crate::calls::{ArgumentsEnd, NO_TOOL, Op, Step};
 use crate::dialect::Form;
-use crate::mark::floor;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
+use event::cut;
 
 /// An open call takes its text in steps of this many bytes, so that little is read again when it ends.
 const STEP: usize = 4096;
@@ -18,7 +18,7 @@ impl Router {
     /// its splits. After [`Step::Back`], `held` has the text before this piece that is to be read again.
     pub fn call(&mut self, mut call: Box<OpenCall>, text: &str, held: &mut String, out: &mut dyn Outlet) -> Transition {
         let first = text.chars().next().map_or(1, char::len_utf8);
-        let take = if call.contest.is_alone() { floor(text, STEP).max(first) } else { first };
+        let take = if call.contest.is_alone() { cut(text, STEP).len().max(first) } else { first };
         call.contest.raw.push_str(&text[..take]);
         let (mode, mut rest) = loop {
             let was_alone = call.contest.is_alone();
@@ -90,17 +90,17 @@ impl Router {
     fn write(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else { return };
         // Most pieces are from the middle of the arguments.
-        if let ([Op::Arguments(_)], End::Later) = (&winner.calls.ops[..], winner.calls.end)
-            && call.report.is_direct()
+        if let ([Op::Arguments(_)], ArgumentsEnd::Later) = (&winner.calls.ops[..], winner.calls.end)
+            && call.status.is_direct()
             && !self.emitter.holds_beginning()
         {
-            out.call(Piece { arguments: Some(&winner.calls.text), ..self.emitter.piece() });
+            out.call(CallPiece { arguments: Some(&winner.calls.text), ..self.emitter.piece() });
             return winner.calls.clear();
         }
         let (form, read) = (winner.run.form(), winner.at);
         let mut calls = std::mem::take(&mut winner.calls);
         let mut from = 0;
-        let mut piece: Option<Piece<'_>> = None;
+        let mut piece: Option<CallPiece<'_>> = None;
         for op in &calls.ops {
             let text = match *op {
                 Op::Name(to) | Op::Id(to) | Op::Arguments(to) => &calls.text[std::mem::replace(&mut from, to)..to],
@@ -114,7 +114,7 @@ impl Router {
             if let Op::Name(_) = op {
                 self.name(call, text, form, out);
             }
-            if call.report.is_withheld() {
+            if call.status.is_withheld() {
                 continue;
             }
             if let Op::Note(what) = op {
@@ -122,16 +122,16 @@ impl Router {
                 continue;
             }
             let piece = piece.get_or_insert_with(|| self.emitter.piece());
-            match (op, &mut call.report) {
+            match (op, &mut call.status) {
                 (Op::Name(_), _) => piece.name = Some(text),
                 (Op::Id(_), _) => piece.id = Some(text),
-                (Op::Arguments(_), Report::Open(Some(gate))) => {
+                (Op::Arguments(_), CallStatus::Open(Some(gate))) => {
                     piece.arguments = Some(gate.pass(text, calls.end)).filter(|text| !text.is_empty());
                 }
                 (Op::Arguments(_), _) => piece.arguments = Some(text),
-                (Op::Done, report) => {
-                    let gate = if let Report::Open(gate) = report { gate.take() } else { None };
-                    *report = Report::Complete;
+                (Op::Done, status) => {
+                    let gate = if let CallStatus::Open(gate) = status { gate.take() } else { None };
+                    *status = CallStatus::Complete;
                     piece.done = self.emitter.end_call(gate);
                 }
                 (Op::Note(_), _) => {}
@@ -148,16 +148,16 @@ impl Router {
 
     /// A call of this name begins, in this form.
     fn name(&mut self, call: &mut OpenCall, name: &str, form: &'static Form, out: &mut dyn Outlet) {
-        if let Report::Quoted = call.report {
+        if let CallStatus::Quoted = call.status {
             return;
         }
         if !self.knows(name) {
-            let after_call = matches!(call.report, Report::Complete | Report::Unlisted { after_call: true });
-            call.report = Report::Unlisted { after_call };
+            let after_call = matches!(call.status, CallStatus::Complete | CallStatus::Unlisted { after_call: true });
+            call.status = CallStatus::Unlisted { after_call };
             return;
         }
         let within = std::mem::replace(&mut call.within, Prose::Answer);
-        call.report = Report::Open(self.emitter.begin_call(self.look.ends(form) == Some(true), within, out));
+        call.status = CallStatus::Open(self.emitter.begin_call(self.look.ends(form) == Some(true), within, out));
         if within == Prose::Reasoning {
             self.position.restart();
         }
@@ -182,7 +182,7 @@ impl Router {
         // After a section's marker and other text, the calls that follow are still that section's.
         self.last = Some(winner.run.form());
         let rest = call.contest.raw.split_off(at);
-        let is_text = call.report.is_withheld();
+        let is_text = call.status.is_withheld();
         let read = std::mem::take(&mut call.contest.raw);
         self.pass_call(&mut call, &read, out);
         if !is_text {
@@ -194,27 +194,27 @@ impl Router {
 
     /// Passes text in which calls were read: it is left out, or released where its tool is not listed, with one warning.
     fn pass_call(&mut self, call: &mut OpenCall, text: &str, out: &mut dyn Outlet) {
-        match call.report {
-            Report::Quoted => {
+        match call.status {
+            CallStatus::Quoted => {
                 call.within = self.literal(call.within, text, out);
                 // Backticks in a quoted call do not open code after it.
                 self.position.quote.restart();
             }
-            Report::Unlisted { after_call: false } => {
+            CallStatus::Unlisted { after_call: false } => {
                 self.emitter.warn("tag_unparsed", &format!("not a call: {NO_TOOL}"), text, out);
                 call.within = self.literal(call.within, text, out);
-                call.report = Report::Released;
+                call.status = CallStatus::Released;
             }
-            Report::Released => call.within = self.literal(call.within, text, out),
+            CallStatus::Released => call.within = self.literal(call.within, text, out),
             _ => {
                 if !self.emitter.has_calls() {
                     // A section without a call: nothing of it can be reasoning.
                     self.emitter.decide(Prose::Answer, out);
                 }
                 self.emitter.left_out(text, out);
-                match call.report {
-                    Report::Unlisted { .. } => call.report = Report::Released,
-                    Report::Complete => call.report = Report::Nothing,
+                match call.status {
+                    CallStatus::Unlisted { .. } => call.status = CallStatus::Released,
+                    CallStatus::Complete => call.status = CallStatus::Nothing,
                     _ => {}
                 }
             }
@@ -224,11 +224,11 @@ impl Router {
     /// After `at` bytes the text is not a call. Returns the text that is to be read again in another way: all of it, where only markers
     /// and names were read.
     fn fail(&mut self, mut call: OpenCall, at: usize, why: &'static str, out: &mut dyn Outlet) -> (Mode, String) {
-        let is_open = matches!(call.report, Report::Open(_));
+        let is_open = matches!(call.status, CallStatus::Open(_));
         if is_open {
             self.emitter.retract_last(at, out);
         }
-        let is_quoted = matches!(call.report, Report::Quoted);
+        let is_quoted = matches!(call.status, CallStatus::Quoted);
         let run = call.contest.first().map(|c| &c.run);
         let is_shallow = run.is_none_or(|run| run.is_shallow());
         let is_marked = is_open || run.is_some_and(|run| run.is_marked(why));

@@ -1,6 +1,6 @@
 //! The text of an open call, read by each form that it may be, until one is left or what they have in common is enough.
 
-use crate::calls::{Calls, NO_CALL, Op, Step};
+use crate::calls::{FoundCalls, NO_CALL, Op, Step};
 use crate::dialect::Form;
 use crate::run::Run;
 use json::ToolList;
@@ -20,14 +20,14 @@ pub(super) struct Contest {
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub run: Run,
-    pub calls: Calls,
+    pub calls: FoundCalls,
     /// How many bytes of [`Contest::raw`] the form has read.
     pub at: usize,
     pub step: Step,
 }
 
 impl Candidate {
-    fn new(run: Run, calls: Calls) -> Candidate {
+    fn new(run: Run, calls: FoundCalls) -> Candidate {
         Candidate { run, calls, at: 0, step: Step::More(0) }
     }
 
@@ -64,7 +64,7 @@ impl Contest {
         for form in forms {
             // What several dialects write in the same way is read once.
             if !candidates.iter().any(|c| std::ptr::eq(c.run.form().call, form.call)) {
-                candidates.push(Candidate::new(Run::new(form), Calls::default()));
+                candidates.push(Candidate::new(Run::new(form), FoundCalls::default()));
             }
         }
         Contest { candidates, raw: String::with_capacity(ROOM) }
@@ -72,7 +72,7 @@ impl Contest {
 
     /// One form, whose call was named by what came before the text.
     pub fn named(form: &'static Form, name: &str) -> Contest {
-        let mut calls = Calls::default();
+        let mut calls = FoundCalls::default();
         let run = Run::named(form, name, &mut calls);
         Contest { candidates: vec![Candidate::new(run, calls)], raw: String::with_capacity(ROOM) }
     }

@@ -8,7 +8,7 @@ use super::beginning::Beginning;
 use super::gate::Gate;
 use super::prose::Prose;
 use crate::dialect::Prefilled;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
 
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
 const WINDOW: usize = 256;
@@ -110,13 +110,13 @@ impl Emitter {
     }
 
     /// An empty piece of the last call.
-    pub fn piece<'p>(&self) -> Piece<'p> {
-        Piece { index: self.calls - 1, ..Piece::default() }
+    pub fn piece<'p>(&self) -> CallPiece<'p> {
+        CallPiece { index: self.calls - 1, ..CallPiece::default() }
     }
 
     /// A piece of a call of which `read` bytes have been read. A piece without a field is not emitted.
-    pub fn call(&mut self, piece: Piece<'_>, read: usize, out: &mut dyn Outlet) {
-        if piece == (Piece { index: piece.index, ..Piece::default() }) {
+    pub fn call(&mut self, piece: CallPiece<'_>, read: usize, out: &mut dyn Outlet) {
+        if piece == (CallPiece { index: piece.index, ..CallPiece::default() }) {
             return;
         }
         self.limit(read, out);
@@ -218,7 +218,7 @@ impl Emitter {
     fn release(&mut self, out: &mut dyn Outlet) {
         for (index, held) in std::mem::take(&mut self.whole) {
             let arguments = Some(&held[..]).filter(|held| !held.is_empty());
-            out.call(Piece { index, arguments, done: true, ..Piece::default() });
+            out.call(CallPiece { index, arguments, done: true, ..CallPiece::default() });
         }
     }
 

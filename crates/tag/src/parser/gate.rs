@@ -1,6 +1,6 @@
 //! Holds back the end of a call that the end of reasoning may still retract.
 
-use crate::calls::End;
+use crate::calls::ArgumentsEnd;
 use json::Balance;
 
 /// The arguments of one call. All pass but the bytes from the one that closes them, so that nobody takes the call for complete.
@@ -19,16 +19,16 @@ impl Gate {
 
     /// The part of this piece that may be emitted now. `end` comes from the engine, so that most pieces are not searched for the end
     /// a second time.
-    pub fn pass<'t>(&mut self, text: &'t str, end: End) -> &'t str {
+    pub fn pass<'t>(&mut self, text: &'t str, end: ArgumentsEnd) -> &'t str {
         if self.is_closed {
             self.held.push_str(text);
             return "";
         }
         // A bracket or a quotation mark closes arguments.
         let last = match end {
-            End::Later => None,
-            End::Here => text.rfind(['}', ']', '"']),
-            End::Unknown => self.balance.push(text.as_bytes()).map(|end| end - 1),
+            ArgumentsEnd::Later => None,
+            ArgumentsEnd::Here => text.rfind(['}', ']', '"']),
+            ArgumentsEnd::Unknown => self.balance.push(text.as_bytes()).map(|end| end - 1),
         };
         let Some(last) = last else { return text };
         let (now, held) = text.split_at(last);

@@ -8,13 +8,14 @@
 //! (<https://github.com/ggml-org/llama.cpp/issues/27720>); vLLM's
 //! [parser for Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
-use super::mode::{Header, Mode};
+use super::mode::{Mode, OpenHeader};
 use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::Step;
 use crate::dialect::{Form, Needs, Part, Scope};
-use crate::mark::{Match, find, floor, space};
+use crate::mark::{Match, find, space};
 use crate::outlet::Outlet;
+use event::cut;
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
@@ -48,9 +49,9 @@ enum Recipient {
 
 impl Router {
     /// A header, up to its end.
-    pub fn header(&mut self, header: Header, text: &str, out: &mut dyn Outlet) -> Transition {
+    pub fn header(&mut self, header: OpenHeader, text: &str, out: &mut dyn Outlet) -> Transition {
         // No farther than the longest header reaches: text that looks like many headers is searched once.
-        let end = text[..floor(text, LONGEST + MESSAGE.len())].find(MESSAGE);
+        let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
         if !is_header(fields) {
             // It is text of the state that it came from.
@@ -125,7 +126,7 @@ impl Router {
                 // A quoted header is an example.
                 (Match::Full(_), _) if self.position.quote.is_quoted() => {}
                 (Match::Full(_), _) => {
-                    return (Mode::Header(Header { body: Some(prose), is_quoted: false }), Step::On(at));
+                    return (Mode::Header(OpenHeader { body: Some(prose), is_quoted: false }), Step::On(at));
                 }
                 _ => return (Mode::Body(prose, Exclusion::Nothing), Step::More(at)),
             }
@@ -154,7 +155,7 @@ impl Router {
                 self.emitter.decide(Prose::Answer, out);
                 return out.left_out(held);
             }
-            Mode::Header(Header { is_quoted: false, .. }) => {
+            Mode::Header(OpenHeader { is_quoted: false, .. }) => {
                 let message = "not a call: the text ends inside the message header";
                 self.emitter.warn("tag_unparsed", message, held, out);
             }

@@ -13,7 +13,7 @@ pub(super) enum Mode {
     /// A call, or text that may still turn out to be one.
     Call(Box<OpenCall>),
     /// The header of a message.
-    Header(Header),
+    Header(OpenHeader),
     /// The body of a message, in which only its end is searched for.
     Body(Prose, Exclusion),
     /// Before the first byte of the body of a message to this tool.
@@ -22,7 +22,7 @@ pub(super) enum Mode {
 
 /// A header that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Header {
+pub(super) struct OpenHeader {
     /// The body that the header interrupts: a model may start a message without ending the one before. `None` in the answer.
     pub body: Option<Prose>,
     /// It follows a quotation mark, so that its message is quoted, too.

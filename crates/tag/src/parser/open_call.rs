@@ -11,13 +11,13 @@ pub(super) struct OpenCall {
     pub within: Prose,
     /// The readings of its first byte that have failed if this is not a call.
     pub exclusion: Exclusion,
-    pub report: Report,
+    pub status: CallStatus,
     pub contest: Contest,
 }
 
 /// What has been emitted of the text that [`Contest`] keeps.
 #[derive(Debug)]
-pub(super) enum Report {
+pub(super) enum CallStatus {
     /// Nothing: the text has no name so far.
     Nothing,
     /// A call whose arguments are not complete. Its end is held back where there is a gate.
@@ -39,21 +39,21 @@ pub(super) enum Report {
 impl OpenCall {
     /// A call before its first byte.
     pub fn new(contest: Contest, within: Prose, is_quoted: bool, exclusion: Exclusion) -> Box<OpenCall> {
-        let report = if is_quoted { Report::Quoted } else { Report::Nothing };
-        Box::new(OpenCall { within, exclusion, report, contest })
+        let status = if is_quoted { CallStatus::Quoted } else { CallStatus::Nothing };
+        Box::new(OpenCall { within, exclusion, status, contest })
     }
 }
 
-impl Report {
+impl CallStatus {
     /// Whether the call at hand is not emitted and will be text.
     pub fn is_withheld(&self) -> bool {
-        matches!(self, Report::Quoted | Report::Unlisted { .. } | Report::Released)
+        matches!(self, CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released)
     }
 
     /// Whether arguments are emitted as they come.
     pub fn is_direct(&self) -> bool {
         match self {
-            Report::Open(gate) => !gate.as_ref().is_some_and(Gate::is_closed),
+            CallStatus::Open(gate) => !gate.as_ref().is_some_and(Gate::is_closed),
             _ => false,
         }
     }

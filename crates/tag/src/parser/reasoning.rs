@@ -11,7 +11,7 @@ use super::router::{Router, Transition};
 use crate::calls::Step;
 use crate::dialect::Form;
 use crate::form::ends_itself;
-use crate::look::{Look, Target};
+use crate::look::{Look, MarkerMeaning};
 use crate::mark::Match;
 use crate::outlet::Outlet;
 use std::rc::Rc;
@@ -58,16 +58,16 @@ impl Router {
         if look.ends.is_empty() || (!is_cited && quote.is_quoted()) {
             return Match::No;
         }
-        let ends = |target: &Target| -> Option<&'static Form> {
-            let Target::Form(form) = target else { return None };
+        let ends = |target: &MarkerMeaning| -> Option<&'static Form> {
+            let MarkerMeaning::Form(form) = target else { return None };
             let ends = if is_cited { ends_itself(form) } else { look.ends(form).is_some() };
             ends.then_some(*form)
         };
-        if look.partial(rest).any(|marker| marker.targets.iter().any(|t| ends(t).is_some())) {
+        if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| ends(t).is_some())) {
             return Match::Partial;
         }
         let forms: Vec<_> =
-            look.longest(rest).into_iter().flat_map(|marker| &marker.targets).filter_map(ends).collect();
+            look.longest(rest).into_iter().flat_map(|marker| &marker.meanings).filter_map(ends).collect();
         if forms.is_empty() {
             return Match::No;
         }

@@ -1,6 +1,6 @@
 use super::Parser;
 use crate::look::Look;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
 use std::rc::Rc;
 
 /// The text of the answer and the reasoning; calls are not expected.
@@ -19,7 +19,7 @@ impl Outlet for Texts {
         self.reasoning.push_str(text);
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         panic!("{piece:?}");
     }
 

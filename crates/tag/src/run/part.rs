@@ -1,7 +1,7 @@
 //! The parts of a call, one after the other.
 
 use super::state::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
-use crate::calls::{Calls, Context, NO_CALL, NO_END, Op, Step};
+use crate::calls::{Context, FoundCalls, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{FreeText, Header, Part, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -19,7 +19,7 @@ impl Run {
         text: &str,
         context: &Context<'_>,
         is_alone: bool,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Step {
         let form = self.form;
         match &form.call[n] {
@@ -146,7 +146,7 @@ impl Run {
         text: &str,
         context: &Context<'_>,
         is_alone: bool,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Step {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/' | ' ')));
         let at = at.unwrap_or(text.len());
@@ -187,13 +187,13 @@ impl Run {
         !self.form.call.iter().any(|part| matches!(part, Part::Id { .. }))
     }
 
-    fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut Calls) {
+    fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut FoundCalls) {
         name.clone_into(&mut self.name);
         calls.begin(name, id);
         self.has_begun = true;
     }
 
-    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut Calls) -> Step {
+    fn id(&mut self, n: usize, until: &'static [&'static str], text: &str, calls: &mut FoundCalls) -> Step {
         let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | ' ')));
         let at = at.unwrap_or(text.len());
         if at > 256 {
@@ -212,7 +212,7 @@ impl Run {
         }
     }
 
-    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn tag(&mut self, n: usize, tag: &StartTag, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let open = match self.find(tag.open, text) {
             Match::Full(length) => length,
             Match::Partial => return Step::More(0),
@@ -249,7 +249,7 @@ impl Run {
     }
 
     /// The arguments as one JSON object, or nothing before the next marker.
-    fn json_arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    fn json_arguments(&mut self, n: usize, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         if !matches!(self.engine, Engine::Json(Some(_))) {
             let at = space(text);
             if let Some(failed) = self.gap(at, LONGEST) {
@@ -307,7 +307,7 @@ impl Run {
         free: &'static FreeText,
         text: &str,
         context: &Context<'_>,
-        calls: &mut Calls,
+        calls: &mut FoundCalls,
     ) -> Step {
         if let Engine::None = self.engine {
             self.engine = Engine::Free(Box::new(Free::new(free)));

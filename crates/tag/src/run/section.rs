@@ -1,7 +1,7 @@
 //! The text around the calls of a section.
 
 use super::state::{GAP, NO_MARK, Place, Run};
-use crate::calls::{Calls, Step};
+use crate::calls::{FoundCalls, Step};
 use crate::dialect::Part;
 use crate::form::first;
 use crate::mark::{Match, find, space};
@@ -110,7 +110,7 @@ impl Run {
     }
 
     /// After a call: another, the end of the section, or a marker too many.
-    pub(super) fn between(&mut self, text: &str, calls: &mut Calls) -> Step {
+    pub(super) fn between(&mut self, text: &str, calls: &mut FoundCalls) -> Step {
         let at = space(text);
         if at > GAP {
             return Step::Done(0);

@@ -1,6 +1,6 @@
 //! What was read of one form.
 
-use crate::calls::{Calls, Context, NO_CALL, Step, is_about_name};
+use crate::calls::{Context, FoundCalls, NO_CALL, Step, is_about_name};
 use crate::dialect::{Form, Needs};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -59,7 +59,7 @@ pub(crate) struct Run {
     pub(super) name: String,
     /// An id without a name, and the arguments so far, which decide the tool.
     pub(super) nameless: Option<(String, String)>,
-    /// The call was emitted to [`Calls`].
+    /// The call was emitted to [`FoundCalls`].
     pub(super) has_begun: bool,
     /// The section's opening marker was read.
     pub(super) in_section: bool,
@@ -92,7 +92,7 @@ impl Run {
     }
 
     /// A run of a form whose call was named by the text before it.
-    pub fn named(form: &'static Form, name: &str, calls: &mut Calls) -> Run {
+    pub fn named(form: &'static Form, name: &str, calls: &mut FoundCalls) -> Run {
         let mut run = Run::new(form);
         name.clone_into(&mut run.name);
         calls.begin(name, None);
@@ -145,7 +145,7 @@ impl Run {
     }
 
     /// The call at hand is complete.
-    pub(super) fn whole(&mut self, calls: &mut Calls) {
+    pub(super) fn whole(&mut self, calls: &mut FoundCalls) {
         if self.has_begun {
             calls.done();
             self.whole += 1;

@@ -1,7 +1,7 @@
 use crate::dialect::Dialect;
 use crate::form::first;
 use crate::look::Look;
-use crate::outlet::{Outlet, Piece};
+use crate::outlet::{CallPiece, Outlet};
 use crate::parser::Parser;
 use crate::turn::PromptCall;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ impl Outlet for Found {
 
     fn reasoning(&mut self, _text: &str) {}
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         self.names.extend(piece.name.map(str::to_owned));
         self.done += usize::from(piece.done);
     }

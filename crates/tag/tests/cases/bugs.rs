@@ -5,7 +5,7 @@ use event::{Collect, Scanner};
 use json::ToolList;
 use serde_json::{Value, json};
 use std::rc::Rc;
-use toolpipe_tag::{Dialect, Look, Options, Outlet, Parser, Piece, PromptCall, Streams};
+use toolpipe_tag::{CallPiece, Dialect, Look, Options, Outlet, Parser, PromptCall, Streams};
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}}]"#;
 
@@ -28,7 +28,7 @@ impl Outlet for Sizes {
         self.text.push_str(text);
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         self.arguments.extend(piece.arguments.map(str::len));
         self.done += usize::from(piece.done);
     }
@@ -152,7 +152,7 @@ struct Words(Vec<String>);
 impl Outlet for Words {
     fn content(&mut self, _text: &str) {}
     fn reasoning(&mut self, _text: &str) {}
-    fn call(&mut self, _piece: Piece<'_>) {}
+    fn call(&mut self, _piece: CallPiece<'_>) {}
     fn retract(&mut self, _index: i64, _reason: &'static str) {}
     fn warning(&mut self, _code: &'static str, message: &str, _raw: &str) {
         self.0.push(message.to_owned());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use std::fmt::{Display, Formatter, Result};
-use toolpipe_tag::{Outlet, Piece};
+use toolpipe_tag::{CallPiece, Outlet};
 
 /// One thing that came out. Pieces of a call stand where the first of them came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Outcome {
                 "content_delta" => out.add(Item::Content(text("text").unwrap_or_default())),
                 "thinking" => out.add(Item::Reasoning(text("text").unwrap_or_default())),
                 "warning" => out.add(Item::Warning(text("code").unwrap_or_default())),
-                "tool_call_delta" => out.call(Piece {
+                "tool_call_delta" => out.call(CallPiece {
                     index: event["index"].as_i64().expect("an index"),
                     id: event["tool_id"].as_str(),
                     name: event["tool_name"].as_str(),
@@ -139,7 +139,7 @@ impl Outlet for Outcome {
         self.add(Item::Reasoning(text.to_owned()));
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         let index = piece.index;
         if self.at(index).is_none() {
             let name = piece.name.expect("a name with the first piece").to_owned();

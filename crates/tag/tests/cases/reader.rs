@@ -6,7 +6,7 @@ use json::ToolList;
 use serde_json::json;
 use std::collections::HashMap;
 use std::rc::Rc;
-use toolpipe_tag::{Look, Options, Outlet, Parser, Piece, Streams};
+use toolpipe_tag::{CallPiece, Look, Options, Outlet, Parser, Streams};
 
 /// A text, and what is known of the request.
 #[derive(Clone, Debug, Default)]
@@ -163,7 +163,7 @@ impl Outlet for Found {
         self.all.push_str(text);
     }
 
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         if let Some(name) = piece.name {
             self.calls.push(Written { index: piece.index, name: name.to_owned(), ..Written::default() });
         }

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::LazyLock;
-use toolpipe_tag::{Dialect, Look, Outlet, Parser, Piece, PromptCall};
+use toolpipe_tag::{CallPiece, Dialect, Look, Outlet, Parser, PromptCall};
 
 /// One thing that a parser said; pieces that follow each other are one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Outlet for Found {
         self.passed.push_str(text);
         self.add(Item::Reasoning(text.to_owned()));
     }
-    fn call(&mut self, piece: Piece<'_>) {
+    fn call(&mut self, piece: CallPiece<'_>) {
         if let Some(name) = piece.name {
             self.add(Item::Name(piece.index, name.to_owned()));
         }

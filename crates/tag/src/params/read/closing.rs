@@ -1,12 +1,12 @@
 //! Closers in a value, of which some end it and others are its text.
 
 use super::state::{Follower, HELD, Params, ParamsState};
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Context, FoundCalls, Step};
 use crate::mark::{Match, space};
-use crate::params::value::Value;
+use crate::params::value::ParamValue;
 
 impl Params {
-    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub(super) fn closed(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
@@ -34,7 +34,7 @@ impl Params {
     /// another call begins. Before other text a single closer belongs to the value. Several, such as those of call and section, may
     /// be the end of the call: the value is held back, for at most [`HELD`] bytes, until its closer, another call or the end of the
     /// text decides.
-    pub(super) fn ending(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub(super) fn ending(&mut self, text: &str, last: bool, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let at = space(text);
         self.held.push_str(&text[..at]);
         if at == text.len() {
@@ -59,7 +59,7 @@ impl Params {
     }
 
     /// The value has no closer of its own: the call's end begins with the first of its closers that are held.
-    pub(super) fn end_at_closers(&mut self, context: &Context<'_>, calls: &mut Calls) -> Step {
+    pub(super) fn end_at_closers(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         if let Some(value) = &mut self.value {
             value.cut();
         }
@@ -78,7 +78,7 @@ impl Params {
     }
 
     pub(super) fn is_suspended(&self) -> bool {
-        self.behind <= HELD && self.value.as_ref().is_some_and(Value::is_suspended)
+        self.behind <= HELD && self.value.as_ref().is_some_and(ParamValue::is_suspended)
     }
 
     /// At a closer that may count.
@@ -90,7 +90,7 @@ impl Params {
     }
 
     /// What was held back is text.
-    fn release(&mut self, calls: &mut Calls) {
+    fn release(&mut self, calls: &mut FoundCalls) {
         let held = std::mem::take(&mut self.held);
         self.text(&held, calls);
         self.held = held;

@@ -1,11 +1,11 @@
 //! What was read of the parameters of one call.
 
-use crate::calls::{Calls, Context, Step};
+use crate::calls::{Context, FoundCalls, Step};
 use crate::dialect::params::{ParamForm, Style};
 use crate::mark::{Match, find};
-use crate::params::head::Head;
+use crate::params::head::ParamHead;
 use crate::params::outside::Outside;
-use crate::params::value::Value;
+use crate::params::value::ParamValue;
 use json::{JsonType, ValueType};
 use std::borrow::Cow;
 
@@ -24,7 +24,7 @@ pub(crate) struct Params {
     pub(super) state: ParamsState,
     /// The names of the parameters so far.
     pub(super) given: Vec<String>,
-    pub(super) value: Option<Value>,
+    pub(super) value: Option<ParamValue>,
     pub(super) closer: Cow<'static, str>,
     /// The value's next byte begins a line.
     pub(super) is_line_start: bool,
@@ -59,7 +59,7 @@ pub(super) const HELD: usize = 4096;
 
 /// What may follow white space between two parameters.
 pub(super) enum Follower {
-    Parameter(Head),
+    Parameter(ParamHead),
     /// A marker that closes the call.
     CallCloser,
 }
@@ -99,24 +99,24 @@ impl Params {
 
     /// Whether this parameter may follow a closer. Where each name is a tag, a value may hold such tags, too: the parameter must be
     /// one of the tool or begin a line.
-    pub(super) fn may_follow(&self, head: &Head, context: &Context<'_>) -> bool {
+    pub(super) fn may_follow(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let Style::Element { prefix } = self.form.style else { return true };
         let parameters = self.parameters(context);
         !prefix.is_empty() || !parameters.is_known() || self.is_due(head, &parameters) || self.held.contains('\n')
     }
 
     /// Whether this parameter ends a value that has no closer.
-    pub(super) fn may_cut(&self, head: &Head, context: &Context<'_>) -> bool {
+    pub(super) fn may_cut(&self, head: &ParamHead, context: &Context<'_>) -> bool {
         let parameters = self.parameters(context);
         let element = matches!(self.form.style, Style::Element { .. });
         if parameters.is_known() { self.is_due(head, &parameters) && (self.is_flat || !element) } else { !element }
     }
 
-    pub(super) fn is_due(&self, head: &Head, parameters: &ValueType<'_>) -> bool {
+    pub(super) fn is_due(&self, head: &ParamHead, parameters: &ValueType<'_>) -> bool {
         parameters.declares(&head.name) && !self.given.contains(&head.name)
     }
 
-    pub(super) fn begin(&mut self, head: Head, context: &Context<'_>, calls: &mut Calls) {
+    pub(super) fn begin(&mut self, head: ParamHead, context: &Context<'_>, calls: &mut FoundCalls) {
         if self.given.contains(&head.name) {
             calls.note("a parameter stands twice");
         }
@@ -127,7 +127,7 @@ impl Params {
         // A value that may be a string keeps its bytes, with the tags.
         self.is_flat =
             typed.allows(JsonType::String) || !(typed.allows(JsonType::Object) || typed.allows(JsonType::Array));
-        self.value = Some(Value::new(self.form, head.hint, &typed, calls));
+        self.value = Some(ParamValue::new(self.form, head.hint, &typed, calls));
         self.given.push(head.name);
         self.closer = head.closer;
         self.is_line_start = false;
@@ -137,7 +137,7 @@ impl Params {
         }
     }
 
-    pub(super) fn text(&mut self, piece: &str, calls: &mut Calls) {
+    pub(super) fn text(&mut self, piece: &str, calls: &mut FoundCalls) {
         if self.behind > HELD {
             self.resume(calls);
         }
@@ -148,20 +148,20 @@ impl Params {
     }
 
     /// The value had not ended.
-    pub(super) fn resume(&mut self, calls: &mut Calls) {
+    pub(super) fn resume(&mut self, calls: &mut FoundCalls) {
         if let Some(value) = &mut self.value {
             value.resume(calls);
         }
     }
 
     /// A marker of a CDATA section, which a value that is held back keeps until its end.
-    pub(super) fn raw(&mut self, mark: &str, calls: &mut Calls) {
+    pub(super) fn raw(&mut self, mark: &str, calls: &mut FoundCalls) {
         if let Some(value) = self.value.as_mut().filter(|value| !value.is_streaming()) {
             value.data(mark, calls);
         }
     }
 
-    pub(super) fn end_value(&mut self, context: &Context<'_>, calls: &mut Calls) {
+    pub(super) fn end_value(&mut self, context: &Context<'_>, calls: &mut FoundCalls) {
         if let (Some(mut value), Some(name)) = (self.value.take(), self.given.last()) {
             value.resume(calls);
             value.end(&self.parameters(context).property(name), calls);
@@ -169,7 +169,7 @@ impl Params {
         self.state = ParamsState::Between;
     }
 
-    pub(super) fn close(&mut self, at: usize, calls: &mut Calls) -> Step {
+    pub(super) fn close(&mut self, at: usize, calls: &mut FoundCalls) -> Step {
         calls.arguments(if self.given.is_empty() { "{}" } else { "}" });
         self.state = ParamsState::Done;
         Step::Done(at)
