@@ -1,18 +1,18 @@
-//! Lines that are no events: nothing of them is lost, and a person hears of the first few.
+//! Lines that are not events: nothing of them is lost, and the first few are reported on standard error.
 
 use crate::{Failure, Filter, message};
 use base64::Engine;
 use event::payload::Warning;
 
-/// How many bad lines are told on standard error; all of them become warnings in the stream.
-const TOLD: u64 = 10;
+/// How many bad lines are reported on standard error; all of them become warnings in the stream.
+const REPORTED: u64 = 10;
 /// How much of a bad line its warning carries, in bytes.
 const CARRIED: usize = 64 * 1024;
 
-/// A line that is no event.
+/// A line that is not an event.
 #[derive(Clone, Copy, Debug)]
 pub struct BadLine<'a> {
-    /// The input it stands in, as it was named.
+    /// The name of its input.
     pub file: &'a str,
     /// Its 1-based number there.
     pub number: u64,
@@ -20,7 +20,7 @@ pub struct BadLine<'a> {
     pub start: &'a [u8],
     /// Its whole length in bytes, without the line feed.
     pub length: u64,
-    /// What is wrong with it, as the end of "not an event: …".
+    /// What is wrong with it: the end of "not an event: …".
     pub what: &'a str,
 }
 
@@ -31,18 +31,18 @@ pub struct BadLines {
 }
 
 impl BadLines {
-    /// Tells of a bad line, and gives `put` the warning that takes its place in the stream.
+    /// Reports a bad line, and hands `put` the warning that takes its place in the stream.
     ///
     /// # Errors
-    /// [`Failure::Strict`] under `--strict`: write out first what came before the line.
+    /// [`Failure::Strict`] under `--strict`: write the lines before it first.
     pub fn warn(&mut self, options: &Filter, bad: BadLine<'_>, put: impl FnOnce(&Warning<'_>)) -> Result<(), Failure> {
         let BadLine { file, number, start, length, what } = bad;
         if options.strict {
             return Err(Failure::Strict { file: file.to_owned(), line: number, what: what.to_owned() });
         }
         self.seen += 1;
-        if self.seen <= TOLD {
-            let more = if self.seen == TOLD { "; further ones are only in the stream" } else { "" };
+        if self.seen <= REPORTED {
+            let more = if self.seen == REPORTED { "; further ones are only in the stream" } else { "" };
             let text = format!("{file}, line {number}: not an event ({what}), passed on as a warning{more}");
             message(options.command, &text);
         }
@@ -50,7 +50,7 @@ impl BadLines {
         if let Err(e) = std::str::from_utf8(kept)
             && e.error_len().is_none()
         {
-            kept = &kept[..e.valid_up_to()]; // the cut fell into a character
+            kept = &kept[..e.valid_up_to()]; // the cut is inside a character
         }
         let text = String::from_utf8_lossy(kept);
         let exact = matches!(text, std::borrow::Cow::Borrowed(_));

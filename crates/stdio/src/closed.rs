@@ -1,8 +1,8 @@
 //! Standard files that were closed when the command started, as `>&-` leaves them.
 //!
-//! Rust's runtime opens `/dev/null` in their place before `main`, so that no other file takes their number. Then everything that is
-//! written is lost without an error, and nothing tells such a file from one that the caller opened: Python's `DEVNULL` and Node's
-//! `ignore` are open for reading and writing, too. So the command looks before the runtime does.
+//! Rust's runtime opens `/dev/null` in their place before `main`, so that no other file takes their number. Everything that is
+//! written is then lost without an error, and such a file looks like one that the caller opened: Python's `DEVNULL` and Node's
+//! `ignore` are open for reading and writing too. So the command looks before the runtime does.
 
 use crate::Failure;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static STDIN: AtomicBool = AtomicBool::new(false);
 static STDOUT: AtomicBool = AtomicBool::new(false);
 
-/// Runs before `main`, where little of the standard library may be used: two system calls.
+/// Runs before `main`, where little of the standard library may be used: it makes two system calls.
 #[ctor::ctor]
 fn look() {
     let is_closed = |file: BorrowedFd<'_>| rustix::io::fcntl_getfd(file).is_err();

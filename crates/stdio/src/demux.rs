@@ -3,7 +3,7 @@
 use event::{Event, Kind, Machine, Sink};
 use std::collections::HashMap;
 
-/// Gives each event to the machine of its stream, and makes and ends the machines.
+/// Hands each event to the machine of its stream, and makes and ends the machines.
 ///
 /// A stream begins with `stream_start`, or with the first event that belongs to a model's turn; it ends with `stream_end`, or
 /// when another begins under the same name. Events between streams (messages, results, statistics) pass.
@@ -31,7 +31,7 @@ impl<M: Machine> Demux<M> {
         self.events
     }
 
-    /// Takes the next event of any stream. Gives whether its machine is settled.
+    /// Takes the next event of any stream. Returns whether its machine is settled.
     #[inline(always)]
     pub fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         self.events += 1;

@@ -1,4 +1,4 @@
-//! Reports of `error` events on standard error, where nobody would read them otherwise.
+//! Reports of `error` events on standard error, where they would not be seen otherwise.
 
 use crate::message;
 use event::payload::Error;
@@ -17,8 +17,8 @@ pub struct Errors {
 }
 
 impl Errors {
-    /// Reports of a command that passes events on: where standard output goes to a file or a device such as /dev/null. A pipe has a
-    /// reader, which shows the error or reports it in turn; on a terminal the event itself is there to be read.
+    /// Reports of a command that passes events on. It reports where standard output goes to a file or a device such as /dev/null: a pipe has
+    /// a reader, which shows the error or reports it in turn, and a terminal shows the event itself.
     pub fn passed(command: &'static str) -> Self {
         let stdout = std::io::stdout();
         let kind = rustix::fs::fstat(&stdout).map(|stat| FileType::from_raw_mode(stat.st_mode));

@@ -35,7 +35,7 @@ impl<M: Machine> LineHandler for Demux<M> {
     }
 }
 
-/// The sink that a machine sees: the line at hand, and where it goes.
+/// The sink of a machine: the current line, and the writer that it goes to.
 struct MachineSink<'h, 'b> {
     out: &'h mut LineWriter<'b>,
     at: (usize, usize),

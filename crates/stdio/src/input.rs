@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// What is read at once. Two pipes full.
+/// How much is read at once, in bytes: the capacity of two pipes.
 const BLOCK: usize = 128 * 1024;
-/// What is kept of a line that is too long.
+/// How much of a line that is too long is kept, in bytes.
 const KEPT: usize = 64 * 1024;
-/// How long a signalled command waits for the rest that its upstream still writes while it ends too.
+/// After a signal: how long to wait for more lines, which an upstream writes while it ends too.
 const GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 
-/// How long it goes on reading after a signal when its upstream does not end.
+/// After a signal: how long to read on when the upstream does not end.
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// What [`Input::block`] gives: bytes in the input's own buffer, valid until the next call.
+/// A block of input: bytes in the input's own buffer, valid until the next call of [`Input::block`].
 #[derive(Debug)]
 pub enum Block<'a> {
     /// One or more whole lines, each with its line feed; only the very last line of a file may lack it.
@@ -109,7 +109,7 @@ impl Input {
     /// read would block: flush there. A signal ends the input once nothing has come for half a second, or after a second.
     ///
     /// # Errors
-    /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a wait, and whatever `idle` gives.
+    /// [`Failure::Read`], [`Failure::Gone`] when the reader of standard output leaves during a wait, and the errors of `idle`.
     pub fn block(
         &mut self,
         signals: Option<&Signals>,
@@ -141,7 +141,7 @@ impl Input {
         }
     }
 
-    /// Goes on to the next input; `false` when there is none.
+    /// Goes on to the next input; `false` after the last one.
     pub fn advance(&mut self) -> bool {
         let next = self.todo.pop_front();
         let more = next.is_some();
@@ -181,7 +181,7 @@ impl Input {
     ) -> Result<usize, Failure> {
         use rustix::io::Errno;
         let Some((source, name)) = &self.now else { return Ok(0) };
-        // What still comes from an upstream that ends too is read; one that does not end is left.
+        // An upstream that ends too is read to its end; one that does not end is left.
         if signals.is_some_and(|s| s.seen().is_some())
             && self.signalled.get_or_insert_with(Instant::now).elapsed() > LIMIT
         {
@@ -206,7 +206,7 @@ impl Input {
     }
 }
 
-/// Whether a read would give something, or an end, at once.
+/// Whether a read would not block: there are bytes, or the input has ended.
 fn ready(source: &Source) -> bool {
     let mut fds = [PollFd::new(source, PollFlags::IN)];
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -226,7 +226,7 @@ fn wait(source: &Source, signals: Option<&Signals>) -> Result<bool, Failure> {
             Ok(0) => return Ok(false),
             Ok(_) if !fds[0].revents().is_empty() => return Ok(true),
             Ok(_) if fds[1].revents().contains(PollFlags::ERR) => return Err(Failure::Gone),
-            // POLLHUP or POLLNVAL of a closed standard output says nothing about the input.
+            // POLLHUP or POLLNVAL of a closed standard output is unrelated to the input.
             Ok(_) if fds.len() == 2 || fds[2].revents().is_empty() => return Ok(true),
             Ok(_) | Err(_) => {}
         }

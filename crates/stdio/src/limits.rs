@@ -3,7 +3,7 @@
 use crate::Failure;
 use std::os::fd::OwnedFd;
 
-/// Checks that so many files can still be opened, for libraries that panic where one cannot.
+/// Checks that `count` more files can be opened, for libraries that panic where one cannot.
 ///
 /// # Errors
 /// [`Failure::Limit`].

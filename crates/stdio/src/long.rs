@@ -1,5 +1,5 @@
-//! Events that are longer than a line may be: they are lost, and an `error` says so, so that what is left of a stream never reads
-//! as the model's whole answer.
+//! Events that are longer than a line may be: they are lost, and an `error` reports that, so that the rest of a stream never looks
+//! like the model's complete answer.
 
 use crate::Filter;
 use event::Raw;
@@ -10,7 +10,7 @@ pub(crate) fn failed<'a>(options: &Filter, message: &'a str) -> Error<'a> {
     Error::new(options.command, "line_too_long", message)
 }
 
-/// What the error says of an event that is not written.
+/// The message for an event that is too long to be written.
 pub(crate) fn text(kind: &str, length: usize) -> String {
     format!(
         "a {kind} of {length} bytes is longer than --max-line, so the turn has failed; raise --max-line here and in the commands behind"

@@ -4,7 +4,7 @@ use crate::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
-/// What is written at once when nothing forces it out earlier.
+/// How much is written at once, in bytes, unless it is flushed earlier.
 const BLOCK: usize = 64 * 1024;
 
 /// Standard output behind one buffer. Nothing is written before [`Output::flush`] or a full block.
@@ -57,7 +57,7 @@ impl Output {
         if self.is_full() && !self.is_deferred { self.flush() } else { Ok(()) }
     }
 
-    /// Writes out whatever waits.
+    /// Writes out all that waits.
     pub fn flush(&mut self) -> Result<(), Failure> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
             Ok(n) => bytes = &bytes[n..],
             Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
-                // Somebody made the pipe non-blocking: wait until it takes more, as a blocking one would have.
+                // Another process made the pipe non-blocking: wait until it takes more, as a blocking one does.
                 let _ = poll(&mut [PollFd::new(&stdout, PollFlags::OUT)], None);
             }
             Err(Errno::PIPE) => return Err(Failure::Gone),

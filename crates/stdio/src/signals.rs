@@ -25,7 +25,7 @@ impl Signals {
         Self::take(&[SIGINT, SIGTERM])
     }
 
-    /// The same, but SIGINT does not count as seen: the command goes on.
+    /// The same, but SIGINT does not end the command.
     ///
     /// # Errors
     /// [`Failure::Limit`].

@@ -53,10 +53,10 @@ impl Outcome {
     }
 }
 
-/// Why a command could not go on with its input or output.
+/// Why a command cannot continue with its input or output.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The reader of standard output went away: it has enough. The command ends with 0 and says nothing.
+    /// The reader of standard output went away: it has enough. The command ends with 0, without a message.
     #[error("the reader of standard output is gone")]
     Gone,
     /// Standard output cannot be written (disk full, …).
@@ -70,12 +70,12 @@ pub enum Failure {
         /// What to do.
         remedy: &'static str,
     },
-    /// The system gives no more files or threads.
+    /// The system allows no more files or threads.
     #[error("{what}: {error}, raise the limits (ulimit -n for files, ulimit -u for threads)")]
     Limit {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
     /// An input cannot be read.
@@ -83,10 +83,10 @@ pub enum Failure {
     Read {
         /// The file as it was named, or "standard input".
         file: String,
-        /// What the system said.
+        /// The system's error.
         error: std::io::Error,
     },
-    /// A line is no event, and `--strict` was given.
+    /// A line is not an event, under `--strict`.
     #[error("{file}, line {line}: not an event ({what}), mend the line or leave out --strict")]
     Strict {
         /// The file as it was named, or "standard input".
@@ -111,6 +111,6 @@ pub fn message(command: &str, text: &str) {
         }
     }
     line.push('\n');
-    // Nothing is left to tell when standard error is closed.
+    // Fails where standard error is closed; then there is no way to report anything.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

@@ -1,7 +1,7 @@
 //! What standard output is connected to.
 
-/// The size of the terminal on standard output, in columns and rows; `None` when it is no terminal, or one that cannot move
-/// its cursor (`TERM=dumb`). `COLUMNS` and `LINES` stand in where the terminal does not know its size.
+/// The size of the terminal on standard output, in columns and rows; `None` without a terminal, and for one that cannot move
+/// its cursor (`TERM=dumb`). `COLUMNS` and `LINES` are used where the terminal does not report its size.
 pub fn terminal() -> Option<(usize, usize)> {
     let stdout = std::io::stdout();
     if !rustix::termios::isatty(&stdout) || std::env::var_os("TERM").is_some_and(|t| t == "dumb") {
