@@ -40,7 +40,7 @@ static FUNCTION_GEMMA: ExpressionForm = ExpressionForm {
     separators: &[],
 };
 
-/// What was read: the calls (those that are not whole end in `…`), how they ended, and what was left of the text.
+/// Reads a text: the calls (incomplete ones end in `…`), how the reader ended, and the text that is left.
 fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -> (Vec<String>, String) {
     let (mut expression, mut calls) = (Expression::new(form), FoundCalls::default());
     let (mut rest, mut left) = (String::new(), pieces.iter().copied());
@@ -78,7 +78,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
     assert_eq!(found.iter().filter(|call| call.ends_with('\0')).count(), expression.done);
     let mut found: Vec<String> =
         found.into_iter().map(|call| call.strip_suffix('\0').map_or(format!("{call}…"), str::to_owned)).collect();
-    // How far a call that failed had been written depends on the cut.
+    // How much of a failed call was emitted depends on the split.
     if end.starts_with('!') {
         for call in found.iter_mut().filter(|call| call.ends_with('…')) {
             *call = call.split(' ').next().unwrap_or_default().to_owned() + " …";
@@ -87,7 +87,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
     (found, end)
 }
 
-/// The same for the text whole, cut once at every place, and in single characters.
+/// The same result for the text in one piece, split once at every place, and in single characters.
 fn read(form: &'static ExpressionForm, context: &Context<'_>, text: &str) -> (Vec<String>, String) {
     let whole = feed(form, context, &[text]);
     for at in (0..=text.len()).filter(|at| text.is_char_boundary(*at)) {
@@ -107,7 +107,7 @@ fn tools() -> ToolList {
 }
 
 fn table(form: &'static ExpressionForm, tools: Option<&ToolList>, rows: &[(&str, &[&str], &str)]) {
-    // A strict reading refuses a name that is no tool's; any other leaves that to the parser.
+    // A strict reading refuses names that are not listed; otherwise the parser does.
     let context = Context { tools, strict: tools.is_some() };
     for (text, calls, end) in rows {
         let (found, ended) = read(form, &context, text);
@@ -261,7 +261,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Text made of what calls are made of.
+/// Texts of the parts of calls.
 fn soup() -> impl Strategy<Value = String> {
     let tokens = [
         "[", "]", "f(", "g(", "f{", "call:", ":", "f", "a=", "a:", "1", "'x'", "<|\"|>", "<escape>", ")", "}", ",",

@@ -66,7 +66,7 @@ impl Params {
             }
             Match::Full(Follower::CallCloser) => self.close(at, calls),
             Match::Partial => Step::More(at),
-            Match::No => Step::Fail(at, "something else stands where a parameter should"),
+            Match::No => Step::Fail(at, "neither a parameter nor the end of the call follows"),
         }
     }
 

@@ -107,7 +107,7 @@ fn tools() -> ToolList {
     ToolList::read(&schema.to_string()).unwrap()
 }
 
-/// Gives text to a reader as the parser does, in pieces that end at these offsets.
+/// Gives a text to a reader as the parser does, in pieces that end at these offsets.
 fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: impl Iterator<Item = usize>) -> String {
     let context = Context { tools, strict: false };
     let (mut params, mut calls) = (Params::new(form, OUTSIDE, "f"), FoundCalls::default());
@@ -154,7 +154,7 @@ fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: im
     }
 }
 
-/// The outcome, which must be the same for every cut.
+/// The outcome, which must be the same for every split.
 fn outcome(form: &'static ParamForm, tools: Option<&ToolList>, text: &str) -> String {
     let whole = read(form, tools, text, std::iter::empty());
     let inner = || text.char_indices().map(|(at, _)| at).skip(1);
@@ -168,7 +168,7 @@ fn outcome(form: &'static ParamForm, tools: Option<&ToolList>, text: &str) -> St
 #[test]
 fn what_is_read() {
     let tools = tools();
-    let not = "fails: something else stands where a parameter should";
+    let not = "fails: neither a parameter nor the end of the call follows";
     for (form, text, expected) in [
         // Values and their types.
         (&QWEN, "\n<parameter=s>\n1\n</parameter>\n</function>x", r#"{"s":"1"} | </function>x"#.to_owned()),
@@ -203,7 +203,7 @@ fn what_is_read() {
         (
             &MIMO,
             "<parameter=zz>1</parameter><parameter=zz>2</parameter></function>",
-            r#"{"zz":"1"<parameter stands twice>,"zz":"2"} | </function>"#.into(),
+            r#"{"zz":"1"<parameter is given twice>,"zz":"2"} | </function>"#.into(),
         ),
         // Closers in values.
         (&QWEN, "<parameter=s>\nUse </parameter> to close\n</parameter>\n</function>", {
@@ -255,7 +255,7 @@ fn what_is_read() {
             r#"{"s":"a</param></function>]"} | </function>"#.into()
         }),
         (&MINICPM, "<param name=\"n\"><![CDATA[1]]></param></function>", r#"{"n":1} | </function>"#.into()),
-        // What the tag says.
+        // Types in the tag.
         (&DSML, "\n<｜DSML｜ parameter name=\"n\" string=\"true\">1</｜DSML｜ parameter>\n</｜DSML｜ invoke>", {
             r#"{"n":"1"} | </｜DSML｜ invoke>"#.into()
         }),
@@ -362,7 +362,7 @@ fn a_head_that_never_ends_is_text() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
-    /// Whatever a model writes: no panic, and cuts do not show.
+    /// No text makes it panic, and splits do not show.
     #[test]
     fn any_mixture_of_markers(form in 0..FORMS.len(), known: bool, words in proptest::collection::vec(0usize..40, 0..24)) {
         let form = FORMS[form];

@@ -6,7 +6,7 @@ use crate::parser::Parser;
 use crate::turn::PromptCall;
 use std::rc::Rc;
 
-/// The answer, and the names of the calls that are whole.
+/// The answer, and the names of the calls.
 #[derive(Default)]
 struct Found {
     answer: String,
@@ -33,7 +33,7 @@ impl Outlet for Found {
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
 }
 
-/// What a dialect makes of a text that comes in pieces of this many characters.
+/// Reads a text by these dialects, in pieces of this many characters.
 fn read(names: &str, text: &str, length: usize) -> Found {
     let (look, mut found) = (Rc::new(Look::new(names).unwrap()), Found::default());
     let mut parser = Parser::new(look, None, Some(""));
@@ -66,7 +66,7 @@ fn text_before_the_first_call_of_a_section_hides_no_marker() {
     assert!(count > 15, "{count}");
 }
 
-/// Text that is a section's marker and no call stays, and is held for so long only.
+/// A section's marker without a call is text, and is held back for a short time only.
 #[test]
 fn a_section_without_a_call_is_text() {
     let long = "and so on, ".repeat(40);

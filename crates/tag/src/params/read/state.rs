@@ -118,7 +118,7 @@ impl Params {
 
     pub(super) fn begin(&mut self, head: ParamHead, context: &Context<'_>, calls: &mut FoundCalls) {
         if self.given.contains(&head.name) {
-            calls.note("a parameter stands twice");
+            calls.note("a parameter is given twice");
         }
         calls.arguments(if self.given.is_empty() { "{" } else { "," });
         calls.arguments(&event::quoted(&head.name));
