@@ -12,7 +12,7 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
     let lint = Lint::new(&args.look()?);
     let mut input = Input::open(&args.files, args.common.max_line)?;
     let signals = Signals::new().ok();
-    let mut report = Report { out: Output::new(), findings: 0, quiet: args.quiet, failed: None };
+    let mut report = LintReport { out: Output::new(), findings: 0, quiet: args.quiet, failed: None };
     loop {
         let file = input.now();
         let mut recorded = Recorded::new(&lint);
@@ -46,14 +46,14 @@ pub fn run(args: &Args) -> anyhow::Result<Status> {
 }
 
 /// What is written.
-struct Report {
+struct LintReport {
     out: Output,
     findings: u64,
     quiet: bool,
     failed: Option<Failure>,
 }
 
-impl Report {
+impl LintReport {
     fn add(&mut self, file: &str, number: u64, finding: &Finding) {
         self.findings += 1;
         if self.quiet {

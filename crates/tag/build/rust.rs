@@ -2,9 +2,10 @@
 
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
-use crate::dialect::prompt::{List, Prompt};
+use crate::dialect::prompt::{Prompt, ToolListStyle};
 use crate::dialect::{
-    Dialect, Ends, Form, Framing, FreeText, Header, Keys, Needs, Part, Prefilled, Scope, Section, Shape, StartTag,
+    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning, ReasoningEnd, Scope,
+    Section, StartTag, TextFraming,
 };
 
 /// The table, as a slice of dialects.
@@ -52,8 +53,8 @@ macro_rules! debug {
     };
 }
 
-debug!(&'static str: "", bool: "", char: "", u8: "", Scope: "Scope::", Needs: "Needs::", Header: "Header::", Shape: "Shape::");
-debug!(Ends: "Ends::", Prefilled: "Prefilled::", List: "List::", Trim: "Trim::");
+debug!(&'static str: "", bool: "", char: "", u8: "", Scope: "Scope::", KnownTool: "KnownTool::", NameForm: "NameForm::", CallShape: "CallShape::");
+debug!(ReasoningEnd: "ReasoningEnd::", PromptReasoning: "PromptReasoning::", ToolListStyle: "ToolListStyle::", Trim: "Trim::");
 debug!(ArgumentStyle: "ArgumentStyle::");
 
 /// Structs, with all of their fields.
@@ -74,9 +75,9 @@ fields! {
     Form { section, call, between, scope, needs }
     Section { open, close, optional, inside, between }
     StartTag { open, end, name, rest }
-    Keys { name, arguments, id, write_id, shape }
+    CallKeys { name, arguments, id, write_id, shape }
     FreeText { until, optional, escapes }
-    Framing {
+    TextFraming {
         reasoning, prefilled, call_ends_reasoning, dropped, dropped_first, foreign, foreign_lines, tokens, messages
     }
     Prompt { open, close, list, result, results, between }
@@ -84,24 +85,26 @@ fields! {
     ParamForm { style, call_closers, trim, cdata, entities, typing, before, round }
 }
 
-impl Rust for Part {
+impl Rust for CallPart {
     fn rust(&self) -> String {
         match self {
-            Part::Mark(marks) => format!("Part::Mark({})", Rust::rust(marks)),
-            Part::Maybe { marks, write } => format!("Part::Maybe {{ marks: {}, write: {write} }}", Rust::rust(marks)),
-            Part::Space(space) => format!("Part::Space({space:?})"),
-            Part::Count => "Part::Count".to_owned(),
-            Part::Name { until, header } => {
-                format!("Part::Name {{ until: {}, header: {} }}", Rust::rust(until), header.rust())
+            CallPart::Mark(marks) => format!("CallPart::Mark({})", Rust::rust(marks)),
+            CallPart::Maybe { marks, write } => {
+                format!("CallPart::Maybe {{ marks: {}, write: {write} }}", Rust::rust(marks))
             }
-            Part::Author { until } => format!("Part::Author {{ until: {} }}", Rust::rust(until)),
-            Part::Id { until } => format!("Part::Id {{ until: {} }}", Rust::rust(until)),
-            Part::Tag(tag) => format!("Part::Tag({})", Rust::rust(tag)),
-            Part::Arguments => "Part::Arguments".to_owned(),
-            Part::Calls(keys) => format!("Part::Calls({})", Rust::rust(keys)),
-            Part::Params(form) => format!("Part::Params({})", Rust::rust(form)),
-            Part::Expression(form) => format!("Part::Expression({})", Rust::rust(form)),
-            Part::Free(free) => format!("Part::Free({})", Rust::rust(free)),
+            CallPart::Space(space) => format!("CallPart::Space({space:?})"),
+            CallPart::Count => "CallPart::Count".to_owned(),
+            CallPart::Name { until, header } => {
+                format!("CallPart::Name {{ until: {}, header: {} }}", Rust::rust(until), header.rust())
+            }
+            CallPart::Author { until } => format!("CallPart::Author {{ until: {} }}", Rust::rust(until)),
+            CallPart::Id { until } => format!("CallPart::Id {{ until: {} }}", Rust::rust(until)),
+            CallPart::Tag(tag) => format!("CallPart::Tag({})", Rust::rust(tag)),
+            CallPart::Arguments => "CallPart::Arguments".to_owned(),
+            CallPart::Calls(keys) => format!("CallPart::Calls({})", Rust::rust(keys)),
+            CallPart::Params(form) => format!("CallPart::Params({})", Rust::rust(form)),
+            CallPart::Expression(form) => format!("CallPart::Expression({})", Rust::rust(form)),
+            CallPart::Free(free) => format!("CallPart::Free({})", Rust::rust(free)),
         }
     }
 }

@@ -29,7 +29,7 @@ pub struct Dialect {
     /// How a call may be written. Prompts show the first form; models write the others too.
     pub(crate) forms: &'static [Form],
     /// Reasoning, and the tokens around calls and answers.
-    pub(crate) framing: &'static Framing,
+    pub(crate) framing: &'static TextFraming,
     /// How a prompt shows tools and results.
     pub(crate) prompt: &'static Prompt,
 }
@@ -47,12 +47,12 @@ impl Dialect {
 
     /// Whether the prompt may end inside reasoning.
     pub fn may_begin_in_reasoning(&self) -> bool {
-        self.framing.prefilled != Prefilled::No
+        self.framing.prefilled != PromptReasoning::No
     }
 
     /// Whether a call ends reasoning that is not closed, even if it is closed later.
     pub fn call_always_ends_reasoning(&self) -> bool {
-        self.framing.call_ends_reasoning == Ends::Always
+        self.framing.call_ends_reasoning == ReasoningEnd::Always
     }
 
     /// Whether calls and reasoning end with the same marker.
@@ -69,7 +69,7 @@ impl Dialect {
 
     /// Whether its calls, as they are written, are found in ordinary text too and count only where their tool is known.
     pub fn needs_known_tools(&self) -> bool {
-        self.forms.first().is_some_and(|form| form.needs == Needs::Known)
+        self.forms.first().is_some_and(|form| form.needs == KnownTool::Known)
     }
 
     /// Whether markers of its calls frame other messages too, so that they are left out of text that is not a call.
@@ -82,7 +82,7 @@ impl Dialect {
         let parts = self.forms.iter().flat_map(|form| form.call);
         parts
             .flat_map(|part| match part {
-                Part::Mark(marks) | Part::Maybe { marks, .. } => *marks,
+                CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
                 _ => &[],
             })
             .copied()
@@ -94,15 +94,15 @@ impl Dialect {
 pub(crate) struct Form {
     /// The markers around all calls of a region.
     pub section: Option<Section>,
-    /// The parts of one call. The first is a [`Part::Mark`] or a [`Part::Tag`], except in a section that is required and in
+    /// The parts of one call. The first is a [`CallPart::Mark`] or a [`CallPart::Tag`], except in a section that is required and in
     /// [`Scope::Message`].
-    pub call: &'static [Part],
+    pub call: &'static [CallPart],
     /// What is written between two calls without a section. Reading accepts this and white space there.
     pub between: &'static str,
     /// Where it may begin.
     pub scope: Scope,
     /// When a tool's name counts.
-    pub needs: Needs,
+    pub needs: KnownTool,
 }
 
 /// Markers around several calls.
@@ -133,7 +133,7 @@ pub(crate) enum Scope {
 
 /// When a call counts, by what is known of the tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Needs {
+pub(crate) enum KnownTool {
     /// Where tools are known, the name must be one of them.
     Listed,
     /// Tools must be known and the name one of them, since the form is found in ordinary text too. JSON needs its arguments' key.
@@ -142,7 +142,7 @@ pub(crate) enum Needs {
 
 /// A part of a call.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum CallPart {
     /// A marker, in one of these spellings; the first is written.
     Mark(&'static [&'static str]),
     /// A marker that may be missing; it is written if `write`.
@@ -152,7 +152,7 @@ pub(crate) enum Part {
     /// A number that may be missing, and spaces around it, as in `Action 1:`. Nothing is written.
     Count,
     /// The tool's name, up to one of these markers (which the next part reads), without the spaces around it.
-    Name { until: &'static [&'static str], header: Header },
+    Name { until: &'static [&'static str], header: NameForm },
     /// The author of the message, up to one of these markers (which the next part reads). It may be missing, is never written,
     /// and has no effect: the call holds its own name.
     Author { until: &'static [&'static str] },
@@ -163,7 +163,7 @@ pub(crate) enum Part {
     /// The arguments as a JSON object, or nothing before the next marker.
     Arguments,
     /// JSON that holds names and arguments: an object, several, or an array of them.
-    Calls(&'static Keys),
+    Calls(&'static CallKeys),
     /// The arguments as tagged parameters, or as a JSON object.
     Params(&'static ParamForm),
     /// Call expressions, which hold names and arguments.
@@ -174,7 +174,7 @@ pub(crate) enum Part {
 
 /// What the text that names a tool looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Header {
+pub(crate) enum NameForm {
     /// The name alone.
     Name,
     /// `functions.NAME:COUNTER`, which is the call's id too (Kimi K2).
@@ -196,7 +196,7 @@ pub(crate) struct StartTag {
 
 /// The members of a call that is written as JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Keys {
+pub(crate) struct CallKeys {
     /// Keys of the tool's name; the first is written.
     pub name: &'static [&'static str],
     /// Keys of the arguments; the first is written.
@@ -206,12 +206,12 @@ pub(crate) struct Keys {
     /// Whether the id is written.
     pub write_id: bool,
     /// How they are written. Every shape is read, but `Single` only where it is given here.
-    pub shape: Shape,
+    pub shape: CallShape,
 }
 
 /// How several JSON calls are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum CallShape {
     /// One object a call.
     Object,
     /// An array of objects, for all calls.
@@ -235,13 +235,13 @@ pub(crate) struct FreeText {
 
 /// Reasoning, and the tokens around calls and answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Framing {
+pub(crate) struct TextFraming {
     /// Markers of reasoning: opening, closing. The first pair is the usual one.
     pub reasoning: &'static [(&'static str, &'static str)],
     /// Whether the prompt may have opened the reasoning already.
-    pub prefilled: Prefilled,
+    pub prefilled: PromptReasoning,
     /// Whether a call's opening marker ends reasoning that was not closed.
-    pub call_ends_reasoning: Ends,
+    pub call_ends_reasoning: ReasoningEnd,
     /// Tokens that are left out of the answer: roles, ends of turns, frames of the answer.
     pub dropped: &'static [&'static str],
     /// Tokens that are left out at the beginning of the message only.
@@ -259,7 +259,7 @@ pub(crate) struct Framing {
 
 /// Whether a call ends reasoning that was not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum ReasoningEnd {
     /// A call inside reasoning is part of it.
     Never,
     /// It does, unless the reasoning is closed later: then the call was only rehearsed.
@@ -270,7 +270,7 @@ pub(crate) enum Ends {
 
 /// Whether the prompt ends inside reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Prefilled {
+pub(crate) enum PromptReasoning {
     /// Never.
     No,
     /// With some models or settings.

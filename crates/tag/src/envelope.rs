@@ -6,7 +6,7 @@
 mod members;
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
-use crate::dialect::{Keys, Shape};
+use crate::dialect::{CallKeys, CallShape};
 use json::{Balance, Literal, Notation, Progress};
 use members::{CallMembers, ValueKind};
 
@@ -49,8 +49,9 @@ pub(crate) struct Envelope {
 
 impl Envelope {
     /// Begins before the first bracket.
-    pub fn new(keys: &'static Keys) -> Self {
-        let python = (keys.shape == Shape::Python).then(|| Box::new((Literal::value(Notation::Python), String::new())));
+    pub fn new(keys: &'static CallKeys) -> Self {
+        let python =
+            (keys.shape == CallShape::Python).then(|| Box::new((Literal::value(Notation::Python), String::new())));
         Envelope {
             at: At::Start,
             is_array: false,
@@ -234,13 +235,15 @@ impl Envelope {
 mod tests {
     use super::*;
     use crate::Dialect;
-    use crate::dialect::Part;
+    use crate::dialect::CallPart;
 
     #[test]
     fn a_value_that_is_too_long_fails_between_two_characters() {
         let hermes = Dialect::named("hermes").unwrap();
-        let keys =
-            hermes.forms[0].call.iter().find_map(|part| if let Part::Calls(keys) = part { Some(keys) } else { None });
+        let keys = hermes.forms[0]
+            .call
+            .iter()
+            .find_map(|part| if let CallPart::Calls(keys) = part { Some(keys) } else { None });
         for before in ["", "x", "xy", "xyz"] {
             for member in ["arguments", "name", "x"] {
                 let text = format!("{{\"name\": \"f\", \"{member}\": {before}{}", "é€".repeat(300));

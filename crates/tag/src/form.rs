@@ -1,19 +1,19 @@
 //! Where a form begins and ends.
 
-use crate::dialect::{Form, Part, Scope};
+use crate::dialect::{CallPart, Form, Scope};
 
 /// The markers that a call begins with.
-pub(crate) fn first(call: &'static [Part]) -> &'static [&'static str] {
+pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
     match call.first() {
-        Some(Part::Mark(marks)) => marks,
-        Some(Part::Tag(tag)) => tag.open,
+        Some(CallPart::Mark(marks)) => marks,
+        Some(CallPart::Tag(tag)) => tag.open,
         _ => &[],
     }
 }
 
 /// Whether a call of this form ends by itself. Free text may go on to the end of all text.
 pub(crate) fn ends_itself(form: &Form) -> bool {
-    !form.call.iter().any(|part| matches!(part, Part::Free(_)))
+    !form.call.iter().any(|part| matches!(part, CallPart::Free(_)))
 }
 
 /// Whether a form is a code fence, so that its marker may be in code.

@@ -1,6 +1,6 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
-use crate::dialect::{Dialect, Ends, Form, Prefilled};
+use crate::dialect::{Dialect, Form, PromptReasoning, ReasoningEnd};
 use crate::form::first;
 use crate::table::Dialects;
 use std::collections::BTreeSet;
@@ -52,7 +52,7 @@ pub struct Look {
     /// The opening and closing markers of reasoning.
     pub(crate) reasoning: Vec<(&'static str, &'static str)>,
     /// Whether the prompt may have opened reasoning.
-    pub(crate) prefilled: Prefilled,
+    pub(crate) prefilled: PromptReasoning,
     /// Forms whose marker ends reasoning that was not closed. The flag: for good, whatever comes later.
     pub(crate) ends: Vec<(&'static Form, bool)>,
     /// Whether messages have headers.
@@ -119,7 +119,7 @@ impl Look {
             None => markers.push(Marker { text, meanings: vec![target] }),
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut prefilled, mut has_messages) = (Prefilled::No, false);
+        let (mut prefilled, mut has_messages) = (PromptReasoning::No, false);
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
             let framing = dialect.framing;
             for form in dialect.forms {
@@ -131,9 +131,9 @@ impl Look {
                 }
                 form.section.iter().flat_map(|s| s.open).for_each(|mark| add(mark, MarkerMeaning::Form(form)));
                 match framing.call_ends_reasoning {
-                    Ends::Never => {}
-                    Ends::UnlessClosed => ends.push((form, false)),
-                    Ends::Always => ends.push((form, true)),
+                    ReasoningEnd::Never => {}
+                    ReasoningEnd::UnlessClosed => ends.push((form, false)),
+                    ReasoningEnd::Always => ends.push((form, true)),
                 }
             }
             for pair in framing.reasoning {
@@ -159,9 +159,9 @@ impl Look {
                 );
             }
             prefilled = match (prefilled, framing.prefilled) {
-                (before, Prefilled::No) => before,
-                (_, Prefilled::Usually) if !many => Prefilled::Usually,
-                _ => Prefilled::Perhaps,
+                (before, PromptReasoning::No) => before,
+                (_, PromptReasoning::Usually) if !many => PromptReasoning::Usually,
+                _ => PromptReasoning::Perhaps,
             };
             has_messages |= framing.messages;
         }

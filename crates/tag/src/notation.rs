@@ -16,10 +16,10 @@ mod spellings;
 #[cfg(test)]
 mod tests;
 
-use crate::dialect::prompt::{List, Prompt};
-use crate::dialect::{Dialect, Ends, Framing, Prefilled};
+use crate::dialect::prompt::{Prompt, ToolListStyle};
+use crate::dialect::{Dialect, PromptReasoning, ReasoningEnd, TextFraming};
 use check::check;
-use entry::{Fault, Row};
+use entry::{Fault, NotationRow};
 pub use error::NotationError;
 use form::FORM_KEYS;
 use kept::{around, keep, lines, marker, one};
@@ -104,7 +104,10 @@ pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dia
 }
 
 /// Reads one dialect; the inner error is that of a base that is not read yet.
-fn dialect<'d>(row: &Row<'_>, known: impl Iterator<Item = &'d Dialect>) -> Result<Result<Dialect, Fault>, Fault> {
+fn dialect<'d>(
+    row: &NotationRow<'_>,
+    known: impl Iterator<Item = &'d Dialect>,
+) -> Result<Result<Dialect, Fault>, Fault> {
     row.expect(&[KEYS, FORM_KEYS].concat())?;
     let name = row.read("name", name)?.ok_or_else(|| row.fault("it has no 'name'; expected one"))?;
     let base = match row.text("extends")? {
@@ -143,10 +146,10 @@ fn dialect<'d>(row: &Row<'_>, known: impl Iterator<Item = &'d Dialect>) -> Resul
 }
 
 /// What surrounds calls where a file is silent: models of every dialect may think in `<think>`.
-const NO_FRAMING: Framing = Framing {
+const NO_FRAMING: TextFraming = TextFraming {
     reasoning: &[("<think>", "</think>")],
-    prefilled: Prefilled::No,
-    call_ends_reasoning: Ends::Never,
+    prefilled: PromptReasoning::No,
+    call_ends_reasoning: ReasoningEnd::Never,
     dropped: &[],
     dropped_first: &[],
     foreign: &[],
@@ -155,13 +158,17 @@ const NO_FRAMING: Framing = Framing {
     messages: false,
 };
 
-fn framing(row: &Row<'_>, base: Framing) -> Result<Framing, Fault> {
+fn framing(row: &NotationRow<'_>, base: TextFraming) -> Result<TextFraming, Fault> {
     let opened = row.word(
         "reasoning_opened",
-        &[("no", Prefilled::No), ("perhaps", Prefilled::Perhaps), ("usually", Prefilled::Usually)],
+        &[("no", PromptReasoning::No), ("perhaps", PromptReasoning::Perhaps), ("usually", PromptReasoning::Usually)],
     )?;
-    let ends = [("never", Ends::Never), ("unless closed", Ends::UnlessClosed), ("always", Ends::Always)];
-    Ok(Framing {
+    let ends = [
+        ("never", ReasoningEnd::Never),
+        ("unless closed", ReasoningEnd::UnlessClosed),
+        ("always", ReasoningEnd::Always),
+    ];
+    Ok(TextFraming {
         reasoning: row.list("reasoning", pair)?.unwrap_or(base.reasoning),
         prefilled: opened.unwrap_or(base.prefilled),
         call_ends_reasoning: row.word("call_ends_reasoning", &ends)?.unwrap_or(base.call_ends_reasoning),
@@ -178,13 +185,13 @@ fn framing(row: &Row<'_>, base: Framing) -> Result<Framing, Fault> {
 const PROMPT: Prompt = Prompt {
     open: "<tools>\n",
     close: "\n</tools>",
-    list: List::Lines,
+    list: ToolListStyle::Lines,
     result: "<tool_result name=\"{name}\">{result}</tool_result>",
     results: ("", ""),
     between: "\n",
 };
 
-fn prompt(row: &Row<'_>, base: Prompt) -> Result<Prompt, Fault> {
+fn prompt(row: &NotationRow<'_>, base: Prompt) -> Result<Prompt, Fault> {
     let mut prompt = base;
     if let Some((open, list, close)) = row.read("tools", tools)? {
         (prompt.open, prompt.list, prompt.close) = (open, list, close);
@@ -223,8 +230,12 @@ fn late(text: &str) -> Result<(u8, u8), String> {
 }
 
 /// The list of tools between its markers.
-fn tools(text: &str) -> Result<(&'static str, List, &'static str), String> {
-    let lists = [("{lines}", List::Lines), ("{array}", List::Array), ("{typescript}", List::TypeScript)];
+fn tools(text: &str) -> Result<(&'static str, ToolListStyle, &'static str), String> {
+    let lists = [
+        ("{lines}", ToolListStyle::Lines),
+        ("{array}", ToolListStyle::Array),
+        ("{typescript}", ToolListStyle::TypeScript),
+    ];
     for (slot, list) in lists {
         if let Some((open, close)) = text.split_once(slot) {
             return Ok((keep(lines(open)), list, keep(lines(close))));

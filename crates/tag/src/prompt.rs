@@ -8,7 +8,7 @@ pub use neutral::neutral;
 
 use crate::Dialect;
 use crate::dialect::Scope;
-use crate::dialect::prompt::{List, Prompt};
+use crate::dialect::prompt::{Prompt, ToolListStyle};
 use crate::turn::{PromptCall, PromptChoice, PromptResult};
 use serde_json::Value;
 
@@ -90,25 +90,27 @@ impl Prompt {
     /// The list of tools between its markers.
     fn list(&self, tools: &[Value]) -> String {
         let list = match self.list {
-            List::Lines => tools.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
-            List::Array => Value::from(tools).to_string(),
-            List::TypeScript => tools.iter().map(|t| typescript::tool(function(t))).collect::<Vec<_>>().join("\n\n"),
+            ToolListStyle::Lines => tools.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+            ToolListStyle::Array => Value::from(tools).to_string(),
+            ToolListStyle::TypeScript => {
+                tools.iter().map(|t| typescript::tool(function(t))).collect::<Vec<_>>().join("\n\n")
+            }
         };
         format!("{}{list}{}", self.open, self.close)
     }
 }
 
-impl List {
+impl ToolListStyle {
     /// The sentence before the list.
     fn introduction(self) -> &'static str {
         match self {
-            List::Lines => {
+            ToolListStyle::Lines => {
                 "You can call these tools. Each line describes one: its name, its use, and the JSON Schema of its arguments."
             }
-            List::Array => {
+            ToolListStyle::Array => {
                 "You can call these tools. Each is described by its name, its use, and the JSON Schema of its arguments."
             }
-            List::TypeScript => {
+            ToolListStyle::TypeScript => {
                 "You can call these tools. Each is declared here as a TypeScript type of its arguments."
             }
         }

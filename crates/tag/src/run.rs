@@ -12,7 +12,7 @@ mod tests;
 pub(crate) use state::Run;
 
 use crate::calls::{FoundCalls, Step};
-use crate::dialect::Part;
+use crate::dialect::CallPart;
 use json::ToolList;
 use state::{Engine, Place};
 
@@ -124,10 +124,10 @@ impl Run {
 }
 
 /// Whether the text may end before these parts: free text and its marker may be missing there.
-fn may_lack(parts: &[Part]) -> bool {
+fn may_lack(parts: &[CallPart]) -> bool {
     match parts {
-        [Part::Space(_), parts @ ..] => may_lack(parts),
-        [Part::Mark(_), Part::Free(free), ..] => free.optional,
+        [CallPart::Space(_), parts @ ..] => may_lack(parts),
+        [CallPart::Mark(_), CallPart::Free(free), ..] => free.optional,
         _ => false,
     }
 }

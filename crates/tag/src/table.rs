@@ -3,9 +3,10 @@
 
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
-use crate::dialect::prompt::{List, Prompt};
+use crate::dialect::prompt::{Prompt, ToolListStyle};
 use crate::dialect::{
-    Dialect, Ends, Form, Framing, FreeText, Header, Keys, Needs, Part, Prefilled, Scope, Section, Shape, StartTag,
+    CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning, ReasoningEnd, Scope,
+    Section, StartTag, TextFraming,
 };
 use crate::notation::{self, NotationError};
 

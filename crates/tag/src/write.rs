@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::dialect::{Dialect, Form, Header, Keys, Part, Section, Shape, StartTag};
+use crate::dialect::{CallKeys, CallPart, CallShape, Dialect, Form, NameForm, Section, StartTag};
 use crate::turn::PromptCall;
 use serde_json::Value;
 
@@ -50,8 +50,8 @@ impl Form {
     /// Whether one unit of the form holds all calls of a message.
     pub(crate) fn holds_several(&self) -> bool {
         self.call.iter().any(|part| match part {
-            Part::Calls(keys) => keys.shape != Shape::Object,
-            Part::Expression(form) => form.list || !form.separators.is_empty(),
+            CallPart::Calls(keys) => keys.shape != CallShape::Object,
+            CallPart::Expression(form) => form.list || !form.separators.is_empty(),
             _ => false,
         })
     }
@@ -69,21 +69,21 @@ impl Section {
     }
 }
 
-impl Part {
+impl CallPart {
     fn write(&self, calls: &[PromptCall<'_>], n: usize) -> String {
         let Some(call) = calls.first() else { return String::new() };
         match self {
-            Part::Mark(marks) | Part::Maybe { marks, write: true } => {
+            CallPart::Mark(marks) | CallPart::Maybe { marks, write: true } => {
                 marks.first().copied().unwrap_or_default().to_owned()
             }
-            Part::Maybe { write: false, .. } | Part::Count | Part::Author { .. } => String::new(),
-            Part::Space(space) => (*space).to_owned(),
-            Part::Name { header, .. } => header.write(call, n),
-            Part::Id { .. } => call.id.to_owned(),
-            Part::Tag(tag) => tag.write(call.name, n),
-            Part::Arguments | Part::Free(_) => arguments(call).to_owned(),
-            Part::Calls(keys) => keys.write(calls),
-            Part::Params(form) => match serde_json::from_str(arguments(call)) {
+            CallPart::Maybe { write: false, .. } | CallPart::Count | CallPart::Author { .. } => String::new(),
+            CallPart::Space(space) => (*space).to_owned(),
+            CallPart::Name { header, .. } => header.write(call, n),
+            CallPart::Id { .. } => call.id.to_owned(),
+            CallPart::Tag(tag) => tag.write(call.name, n),
+            CallPart::Arguments | CallPart::Free(_) => arguments(call).to_owned(),
+            CallPart::Calls(keys) => keys.write(calls),
+            CallPart::Params(form) => match serde_json::from_str(arguments(call)) {
                 Ok(members) => {
                     let mut out = String::new();
                     form.write(&members, &mut out);
@@ -92,17 +92,17 @@ impl Part {
                 // Arguments that are not an object stay as they are: JSON is read in the place of parameters too.
                 Err(_) => arguments(call).to_owned(),
             },
-            Part::Expression(form) => form.write(calls),
+            CallPart::Expression(form) => form.write(calls),
         }
     }
 }
 
-impl Header {
+impl NameForm {
     fn write(self, call: &PromptCall<'_>, n: usize) -> String {
         match self {
-            Header::Name => call.name.to_owned(),
-            Header::Counted if is_counted(call.id, call.name) => call.id.to_owned(),
-            Header::Counted => format!("functions.{}:{n}", call.name),
+            NameForm::Name => call.name.to_owned(),
+            NameForm::Counted if is_counted(call.id, call.name) => call.id.to_owned(),
+            NameForm::Counted => format!("functions.{}:{n}", call.name),
         }
     }
 }
@@ -122,12 +122,12 @@ impl StartTag {
     }
 }
 
-impl Keys {
+impl CallKeys {
     fn write(&self, calls: &[PromptCall<'_>]) -> String {
         let several: Vec<String> = calls.iter().enumerate().map(|(n, call)| self.object(call, n)).collect();
         match self.shape {
-            Shape::Object => several.concat(),
-            Shape::Array | Shape::Single | Shape::Python => format!("[{}]", several.join(", ")),
+            CallShape::Object => several.concat(),
+            CallShape::Array | CallShape::Single | CallShape::Python => format!("[{}]", several.join(", ")),
         }
     }
 
@@ -136,13 +136,13 @@ impl Keys {
         let arguments = arguments(call);
         let key = |keys: &[&str]| text(keys.first().unwrap_or(&""));
         match self.shape {
-            Shape::Single => format!("{{{}: {arguments}}}", text(call.name)),
-            Shape::Python => {
+            CallShape::Single => format!("{{{}: {arguments}}}", text(call.name)),
+            CallShape::Python => {
                 let (name, key) = (python(&Value::from(call.name)), |keys: &[&str]| key(keys).replace('"', "'"));
                 let value: Value = serde_json::from_str(arguments).unwrap_or_default();
                 format!("{{{}: {name}, {}: {}}}", key(self.name), key(self.arguments), python(&value))
             }
-            Shape::Object | Shape::Array => {
+            CallShape::Object | CallShape::Array => {
                 let id = match call.id {
                     _ if !self.write_id => String::new(),
                     "" => format!("{}: \"{n}\", ", key(self.id)),

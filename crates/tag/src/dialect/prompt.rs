@@ -8,7 +8,7 @@ pub(crate) struct Prompt {
     /// Text after the list of tools.
     pub close: &'static str,
     /// How the list is written.
-    pub list: List,
+    pub list: ToolListStyle,
     /// A result: `{result}` is its text as a JSON string, `{name}` and `{id}` the call's, escaped as it is.
     pub result: &'static str,
     /// Text before and after all results of a turn.
@@ -19,7 +19,7 @@ pub(crate) struct Prompt {
 
 /// How a list of tools is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
+pub(crate) enum ToolListStyle {
     /// A JSON object a line.
     Lines,
     /// One JSON array.

@@ -1,7 +1,7 @@
 //! What the members of an object mean: the name, the arguments and the id of a call.
 
 use crate::calls::{ArgumentsEnd, Context, FoundCalls};
-use crate::dialect::{Keys, Shape};
+use crate::dialect::{CallKeys, CallShape};
 use event::{Raw, cut};
 use json::Balance;
 
@@ -38,7 +38,7 @@ pub(super) enum ValueKind {
 /// The members of one object; see the module.
 #[derive(Debug)]
 pub(super) struct CallMembers {
-    pub keys: &'static Keys,
+    pub keys: &'static CallKeys,
     role: MemberRole,
     /// Inside the member `function`.
     pub is_nested: bool,
@@ -60,7 +60,7 @@ pub(super) struct CallMembers {
 
 impl CallMembers {
     /// No member.
-    pub fn new(keys: &'static Keys) -> CallMembers {
+    pub fn new(keys: &'static CallKeys) -> CallMembers {
         CallMembers {
             keys,
             role: MemberRole::Other,
@@ -88,7 +88,7 @@ impl CallMembers {
 
     /// Whether each member is a call: `{NAME: ARGUMENTS}`.
     pub fn is_single(&self) -> bool {
-        self.keys.shape == Shape::Single && !self.is_nested
+        self.keys.shape == CallShape::Single && !self.is_nested
     }
 
     /// Whether the bytes of the value at hand are arguments that are emitted as they come.
@@ -273,7 +273,7 @@ impl CallMembers {
 
     /// The object has ended, outside `function`.
     pub fn end(&mut self, context: &Context<'_>, calls: &mut FoundCalls) -> Result<(), &'static str> {
-        if self.keys.shape == Shape::Single {
+        if self.keys.shape == CallShape::Single {
             return if self.has_arguments { Ok(()) } else { Err("an object contains no call") };
         }
         if !self.has_begun {

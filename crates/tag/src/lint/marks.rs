@@ -1,7 +1,7 @@
 //! What is searched for, from the table of dialects.
 
 use crate::dialect::prompt::Prompt;
-use crate::dialect::{Dialect, Form, Part};
+use crate::dialect::{CallPart, Dialect, Form};
 use crate::form::is_fence;
 use crate::look::{Look, MarkerMeaning};
 use event::cut;
@@ -22,7 +22,7 @@ const NAMED: usize = 2;
 
 /// A marker.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct LintMark {
     pub text: &'static str,
     after: After,
     /// What it belongs to, as [`super::Finding::meaning`] has it.
@@ -43,7 +43,7 @@ enum After {
     Array,
 }
 
-impl Mark {
+impl LintMark {
     /// Whether `rest` begins with it.
     pub fn begins(&self, rest: &str, line_start: bool) -> bool {
         let Some(after) = rest.strip_prefix(self.text) else { return false };
@@ -74,8 +74,8 @@ fn is_attribute(tag: &str, at: usize, name: &str) -> bool {
 }
 
 /// Everything that is searched for by its text, sorted by its first byte and the longest first.
-pub(super) fn all(look: &Look) -> Vec<Mark> {
-    let mut marks = Marks::default();
+pub(super) fn all(look: &Look) -> Vec<LintMark> {
+    let mut marks = LintMarks::default();
     for marker in look.markers() {
         for target in &marker.meanings {
             match target {
@@ -110,11 +110,11 @@ pub(super) fn all(look: &Look) -> Vec<Mark> {
 }
 
 #[derive(Default)]
-struct Marks {
+struct LintMarks {
     list: Vec<(&'static str, After, Vec<&'static str>, &'static str)>,
 }
 
-impl Marks {
+impl LintMarks {
     fn add(&mut self, text: &'static str, after: After, dialect: Option<&'static str>, what: &'static str) {
         let letters = text.starts_with(|c: char| c.is_alphanumeric() || c == '_');
         // A marker of letters alone is a word, and one of a few bytes is found anywhere.
@@ -162,32 +162,36 @@ impl Marks {
         }
         for (n, part) in form.call.iter().enumerate() {
             match part {
-                Part::Mark(texts) => {
-                    let next = form.call[n + 1..].iter().find(|part| !matches!(part, Part::Space(_)));
+                CallPart::Mark(texts) => {
+                    let next = form.call[n + 1..].iter().find(|part| !matches!(part, CallPart::Space(_)));
                     let word = texts[0].starts_with(char::is_alphabetic);
                     let after = match next {
-                        Some(Part::Calls(_)) if n == 0 && word => After::Array,
+                        Some(CallPart::Calls(_)) if n == 0 && word => After::Array,
                         _ if word && texts[0].contains(' ') => After::Colon,
                         _ => After::Anything,
                     };
                     texts.iter().for_each(|text| self.add(text, after, name, ""));
                 }
-                Part::Maybe { marks, .. } => marks.iter().for_each(|text| self.add(text, After::Anything, name, "")),
-                Part::Tag(tag) => tag.open.iter().for_each(|text| self.add(text, After::Attribute(tag.name), name, "")),
+                CallPart::Maybe { marks, .. } => {
+                    marks.iter().for_each(|text| self.add(text, After::Anything, name, ""))
+                }
+                CallPart::Tag(tag) => {
+                    tag.open.iter().for_each(|text| self.add(text, After::Attribute(tag.name), name, ""))
+                }
                 _ => {}
             }
         }
     }
 
-    fn sorted(self) -> Vec<Mark> {
-        let mut marks: Vec<Mark> = self
+    fn sorted(self) -> Vec<LintMark> {
+        let mut marks: Vec<LintMark> = self
             .list
             .into_iter()
             .map(|(text, after, mut dialects, what)| {
                 // The more names a dialect goes by, the more usual it is.
                 let names = |name: &&str| Dialect::named(name).map_or(0, |d| d.aliases.len());
                 dialects.sort_by_key(|name| std::cmp::Reverse(names(name)));
-                Mark { text, after, meaning: meaning(&dialects, what) }
+                LintMark { text, after, meaning: meaning(&dialects, what) }
             })
             .collect();
         marks.sort_by_key(|m| (m.text.bytes().next(), std::cmp::Reverse(m.text.len())));

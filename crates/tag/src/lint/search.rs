@@ -1,6 +1,6 @@
 //! The search of one text.
 
-use super::marks::{self, Mark, control_token};
+use super::marks::{self, LintMark, control_token};
 use crate::look::Look;
 use crate::quote::Quote;
 use event::Raw;
@@ -26,7 +26,7 @@ pub struct Finding {
 #[derive(Debug)]
 pub struct Lint {
     /// Sorted by their first byte, the longest first.
-    marks: Vec<Mark>,
+    marks: Vec<LintMark>,
     stops: Box<[bool; 256]>,
 }
 

@@ -2,15 +2,15 @@
 
 use super::kept::{all, keep, marker, one};
 use super::parameter::attribute;
-use super::scan::{Token, scan};
-use super::spellings::Spellings;
+use super::scan::{NotationToken, scan};
+use super::spellings::MarkerSpellings;
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use crate::dialect::params::{ParamForm, Style};
-use crate::dialect::{FreeText, Header, Keys, Part, Shape, StartTag};
+use crate::dialect::{CallKeys, CallPart, CallShape, FreeText, NameForm, StartTag};
 
 /// What the notation of a call refers to.
 pub(super) struct More<'a> {
-    pub spellings: &'a Spellings,
+    pub spellings: &'a MarkerSpellings,
     pub parameter: Option<ParamForm>,
     /// What ends free text where no marker follows it.
     pub text_ends: Option<&'static [&'static str]>,
@@ -18,8 +18,8 @@ pub(super) struct More<'a> {
 }
 
 /// Reads the notation of a call.
-pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [Part], String> {
-    let mut reader = Reader { more, parts: Vec::new() };
+pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [CallPart], String> {
+    let mut reader = CallReader { more, parts: Vec::new() };
     let tokens = scan(text)?;
     let mut rest = &tokens[..];
     while !rest.is_empty() {
@@ -33,55 +33,61 @@ pub(super) fn read(text: &str, more: &More<'_>) -> Result<&'static [Part], Strin
     Ok(all(parts))
 }
 
-struct Reader<'a> {
+struct CallReader<'a> {
     more: &'a More<'a>,
-    parts: Vec<Part>,
+    parts: Vec<CallPart>,
 }
 
-impl Reader<'_> {
+impl CallReader<'_> {
     /// Takes the next part, and gives the tokens after it.
-    fn next<'t>(&mut self, tokens: &'t [Token]) -> Result<&'t [Token], String> {
+    fn next<'t>(&mut self, tokens: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
         match tokens {
-            [Token::Text(open), Token::Slot(slot), rest @ ..] if slot == "name" && attribute(open).is_some() => {
+            [NotationToken::Text(open), NotationToken::Slot(slot), rest @ ..]
+                if slot == "name" && attribute(open).is_some() =>
+            {
                 self.tag(open, rest)
             }
-            [Token::Text(text), Token::Maybe, rest @ ..] => {
+            [NotationToken::Text(text), NotationToken::Maybe, rest @ ..] => {
                 let marks = self.more.spellings.of(mark(text)?);
-                self.parts.push(Part::Maybe { marks, write: true });
+                self.parts.push(CallPart::Maybe { marks, write: true });
                 Ok(rest)
             }
-            [Token::Text(text), rest @ ..] => {
-                self.parts.push(Part::Mark(self.more.spellings.of(mark(text)?)));
+            [NotationToken::Text(text), rest @ ..] => {
+                self.parts.push(CallPart::Mark(self.more.spellings.of(mark(text)?)));
                 Ok(rest)
             }
-            [Token::Unwritten(text), rest @ ..] => {
+            [NotationToken::Unwritten(text), rest @ ..] => {
                 let marks = self.more.spellings.of(mark(text)?);
-                self.parts.push(Part::Maybe { marks, write: false });
+                self.parts.push(CallPart::Maybe { marks, write: false });
                 Ok(rest)
             }
-            [Token::Space(space), rest @ ..] => {
-                self.parts.push(Part::Space(keep(&**space)));
+            [NotationToken::Space(space), rest @ ..] => {
+                self.parts.push(CallPart::Space(keep(&**space)));
                 Ok(rest)
             }
-            [Token::Cut, rest @ ..] => Ok(rest),
-            [Token::Maybe, ..] => Err("'?' follows no marker; expected '\\?' for the character itself".to_owned()),
-            [Token::Slot(slot), Token::Maybe, rest @ ..] if slot == "text" => {
+            [NotationToken::Cut, rest @ ..] => Ok(rest),
+            [NotationToken::Maybe, ..] => {
+                Err("'?' follows no marker; expected '\\?' for the character itself".to_owned())
+            }
+            [NotationToken::Slot(slot), NotationToken::Maybe, rest @ ..] if slot == "text" => {
                 self.parts.push(self.free(true));
                 Ok(rest)
             }
-            [Token::Slot(slot), rest @ ..] => self.slot(slot, false, rest),
-            [Token::List(slot), rest @ ..] => self.slot(slot, true, rest),
+            [NotationToken::Slot(slot), rest @ ..] => self.slot(slot, false, rest),
+            [NotationToken::List(slot), rest @ ..] => self.slot(slot, true, rest),
             [] => Ok(tokens),
         }
     }
 
     /// A start tag with the name in an attribute, whose beginning is `open`.
-    fn tag<'t>(&mut self, open: &str, tokens: &'t [Token]) -> Result<&'t [Token], String> {
+    fn tag<'t>(&mut self, open: &str, tokens: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
         const WRONG: &str = "the start tag does not end; expected such as <f name=\"{name}\">";
         let (open, name) = attribute(open).ok_or(WRONG)?;
         let (text, rest) = match tokens {
-            [Token::Text(a), Token::Slot(n), Token::Text(b), rest @ ..] if n == "n" => (format!("{a}{{n}}{b}"), rest),
-            [Token::Text(text), rest @ ..] => (text.clone(), rest),
+            [NotationToken::Text(a), NotationToken::Slot(n), NotationToken::Text(b), rest @ ..] if n == "n" => {
+                (format!("{a}{{n}}{b}"), rest)
+            }
+            [NotationToken::Text(text), rest @ ..] => (text.clone(), rest),
             _ => return Err(WRONG.to_owned()),
         };
         // The tag's other attributes end with the last quote.
@@ -93,45 +99,45 @@ impl Reader<'_> {
             name: keep(name),
             rest: keep(others),
         };
-        self.parts.push(Part::Tag(one(tag)));
+        self.parts.push(CallPart::Tag(one(tag)));
         Ok(rest)
     }
 
-    fn slot<'t>(&mut self, slot: &str, list: bool, rest: &'t [Token]) -> Result<&'t [Token], String> {
+    fn slot<'t>(&mut self, slot: &str, list: bool, rest: &'t [NotationToken]) -> Result<&'t [NotationToken], String> {
         let part = match slot {
-            "arguments" => Part::Arguments,
+            "arguments" => CallPart::Arguments,
             "parameters" => {
                 const NONE: &str = "{parameters} without 'parameter'; expected both";
-                Part::Params(one(self.more.parameter.ok_or(NONE)?))
+                CallPart::Params(one(self.more.parameter.ok_or(NONE)?))
             }
             "text" => self.free(false),
-            "name" => Part::Name { until: &[], header: Header::Name },
-            "functions.name:n" => Part::Name { until: &[], header: Header::Counted },
-            "author" => Part::Author { until: &[] },
-            "id" => Part::Id { until: &[] },
-            "count" => Part::Count,
-            _ if slot.contains(['(', '{']) => Part::Expression(one(expression(slot, list)?)),
-            _ => Part::Calls(one(keys(slot, list)?)),
+            "name" => CallPart::Name { until: &[], header: NameForm::Name },
+            "functions.name:n" => CallPart::Name { until: &[], header: NameForm::Counted },
+            "author" => CallPart::Author { until: &[] },
+            "id" => CallPart::Id { until: &[] },
+            "count" => CallPart::Count,
+            _ if slot.contains(['(', '{']) => CallPart::Expression(one(expression(slot, list)?)),
+            _ => CallPart::Calls(one(keys(slot, list)?)),
         };
         // White space may surround what is more than a word.
         let (before, after) = match part {
-            Part::Arguments | Part::Expression(_) | Part::Calls(_) => (true, true),
-            Part::Params(_) => (false, true),
+            CallPart::Arguments | CallPart::Expression(_) | CallPart::Calls(_) => (true, true),
+            CallPart::Params(_) => (false, true),
             _ => (false, false),
         };
-        if before && matches!(self.parts.last(), Some(Part::Mark(_) | Part::Tag(_) | Part::Maybe { .. })) {
-            self.parts.push(Part::Space(""));
+        if before && matches!(self.parts.last(), Some(CallPart::Mark(_) | CallPart::Tag(_) | CallPart::Maybe { .. })) {
+            self.parts.push(CallPart::Space(""));
         }
         self.parts.push(part);
-        if after && matches!(rest.first(), Some(Token::Text(_))) {
-            self.parts.push(Part::Space(""));
+        if after && matches!(rest.first(), Some(NotationToken::Text(_))) {
+            self.parts.push(CallPart::Space(""));
         }
         Ok(rest)
     }
 
-    fn free(&self, optional: bool) -> Part {
+    fn free(&self, optional: bool) -> CallPart {
         let until = self.more.text_ends.unwrap_or_default();
-        Part::Free(one(FreeText { until, optional, escapes: self.more.text_escapes }))
+        CallPart::Free(one(FreeText { until, optional, escapes: self.more.text_escapes }))
     }
 }
 
@@ -146,9 +152,9 @@ fn mark(text: &str) -> Result<&str, String> {
 }
 
 /// Completes a part that ends where the next one begins.
-fn follow(part: &mut Part, behind: &[Part]) -> Result<(), String> {
+fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
     match part {
-        Part::Name { until, .. } | Part::Author { until } | Part::Id { until } => {
+        CallPart::Name { until, .. } | CallPart::Author { until } | CallPart::Id { until } => {
             let mut ends = Vec::new();
             beginnings(behind, &mut ends);
             if ends.is_empty() {
@@ -156,15 +162,15 @@ fn follow(part: &mut Part, behind: &[Part]) -> Result<(), String> {
             }
             *until = all(ends);
         }
-        Part::Params(form) => {
+        CallPart::Params(form) => {
             let Some(call_closers) = next_marks(behind) else {
                 return Err("{parameters} without a marker after it; expected the one that ends the call".to_owned());
             };
             *form = one(ParamForm { call_closers, ..**form });
         }
-        Part::Free(free) if free.until.is_empty() => {
+        CallPart::Free(free) if free.until.is_empty() => {
             let until = match behind.first() {
-                Some(Part::Mark(marks) | Part::Maybe { marks, .. }) => *marks,
+                Some(CallPart::Mark(marks) | CallPart::Maybe { marks, .. }) => *marks,
                 _ => return Err("{text} is followed by no marker; expected one, or 'text_ends'".to_owned()),
             };
             *free = one(FreeText { until, ..**free });
@@ -175,15 +181,15 @@ fn follow(part: &mut Part, behind: &[Part]) -> Result<(), String> {
 }
 
 /// What may stand at the beginning of these parts, after a name.
-fn beginnings(parts: &[Part], ends: &mut Vec<&'static str>) {
+fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
     for (n, part) in parts.iter().enumerate() {
         match part {
-            Part::Mark(marks) => return ends.extend(*marks),
-            Part::Maybe { marks, .. } => ends.extend(*marks),
-            Part::Space(space) if space.contains('\n') => return ends.extend(LINE_ENDS),
-            Part::Space(_) => {}
-            Part::Arguments => return ends.push("{"),
-            Part::Params(form) => {
+            CallPart::Mark(marks) => return ends.extend(*marks),
+            CallPart::Maybe { marks, .. } => ends.extend(*marks),
+            CallPart::Space(space) if space.contains('\n') => return ends.extend(LINE_ENDS),
+            CallPart::Space(_) => {}
+            CallPart::Arguments => return ends.push("{"),
+            CallPart::Params(form) => {
                 match form.style {
                     Style::Equals { open, .. } => ends.push(open),
                     Style::Attribute { open, .. } => ends.extend(open),
@@ -203,25 +209,25 @@ fn beginnings(parts: &[Part], ends: &mut Vec<&'static str>) {
 const LINE_ENDS: [&str; 2] = ["\n", "\r\n"];
 
 /// The next marker that is required.
-fn next_marks(parts: &[Part]) -> Option<&'static [&'static str]> {
+fn next_marks(parts: &[CallPart]) -> Option<&'static [&'static str]> {
     parts.iter().find_map(|part| match part {
-        Part::Mark(marks) => Some(*marks),
+        CallPart::Mark(marks) => Some(*marks),
         _ => None,
     })
 }
 
 /// The members of a JSON call: `name, arguments`, `id, name, arguments`, `name: arguments`. Other usual keys are read too.
-fn keys(slot: &str, list: bool) -> Result<Keys, String> {
+fn keys(slot: &str, list: bool) -> Result<CallKeys, String> {
     const EXPECTED: &str = "{name}, {id}, {arguments}, {parameters}, {text}, {name, arguments}, {id, name, arguments}, \
         [{name: arguments}], [{'name', 'arguments'}], {name(a=1)} or {name{a:\"x\"}}";
     let wrong = || format!("the slot {{{slot}}} is unknown; expected {EXPECTED}");
     let members: Vec<&str> = slot.split(',').map(str::trim).collect();
     let python = list && members.iter().all(|word| word.len() > 2 && word.starts_with('\'') && word.ends_with('\''));
     let (id, name, arguments, shape) = match members[..] {
-        ["name: arguments"] if list => (None, "name", "arguments", Shape::Single),
-        [name, arguments] if python => (None, name.trim_matches('\''), arguments.trim_matches('\''), Shape::Python),
-        [name, arguments] => (None, name, arguments, if list { Shape::Array } else { Shape::Object }),
-        [id, name, arguments] => (Some(id), name, arguments, if list { Shape::Array } else { Shape::Object }),
+        ["name: arguments"] if list => (None, "name", "arguments", CallShape::Single),
+        [name, arguments] if python => (None, name.trim_matches('\''), arguments.trim_matches('\''), CallShape::Python),
+        [name, arguments] => (None, name, arguments, if list { CallShape::Array } else { CallShape::Object }),
+        [id, name, arguments] => (Some(id), name, arguments, if list { CallShape::Array } else { CallShape::Object }),
         _ => return Err(wrong()),
     };
     let (id, write_id) = match id {
@@ -236,7 +242,7 @@ fn keys(slot: &str, list: bool) -> Result<Keys, String> {
         let others = usual.iter().copied().filter(|key| *key != own);
         all(std::iter::once(keep(own)).chain(others).collect())
     };
-    Ok(Keys {
+    Ok(CallKeys {
         name: spellings(name, &["name"]),
         arguments: spellings(arguments, &["arguments", "parameters"]),
         id: spellings(id, &["id"]),

@@ -1,7 +1,7 @@
 //! What holds for every dialect.
 
 use crate::dialect::params::Style;
-use crate::dialect::{Dialect, Form, Part, Scope};
+use crate::dialect::{CallPart, Dialect, Form, Scope};
 
 /// That the dialect can be read and written.
 pub(super) fn check(dialect: &Dialect) -> Result<(), String> {
@@ -18,12 +18,19 @@ pub(super) fn check(dialect: &Dialect) -> Result<(), String> {
 
 fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
     let parts = form.call;
-    let count = |is: fn(&Part) -> bool| parts.iter().filter(|part| is(part)).count();
+    let count = |is: fn(&CallPart) -> bool| parts.iter().filter(|part| is(part)).count();
     let bodies = count(|part| {
-        matches!(part, Part::Arguments | Part::Calls(_) | Part::Params(_) | Part::Expression(_) | Part::Free(_))
+        matches!(
+            part,
+            CallPart::Arguments
+                | CallPart::Calls(_)
+                | CallPart::Params(_)
+                | CallPart::Expression(_)
+                | CallPart::Free(_)
+        )
     });
-    let named = count(|part| matches!(part, Part::Calls(_) | Part::Expression(_)));
-    let names = count(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
+    let named = count(|part| matches!(part, CallPart::Calls(_) | CallPart::Expression(_)));
+    let names = count(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
     if bodies != 1 {
         return Err(format!(
             "call: it has the arguments {bodies} times; expected one of {{arguments}}, {{parameters}}, \
@@ -34,21 +41,21 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
     if named + names != 1 && !(dialect.framing.messages && names == 1) {
         return Err(format!("call: it has the name {} times; expected one", named + names));
     }
-    let body = |part: &Part| matches!(part, Part::Arguments | Part::Params(_) | Part::Free(_));
-    let name = parts.iter().position(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
+    let body = |part: &CallPart| matches!(part, CallPart::Arguments | CallPart::Params(_) | CallPart::Free(_));
+    let name = parts.iter().position(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
     if name.zip(parts.iter().position(body)).is_some_and(|(name, body)| name > body) {
         return Err("call: the name follows the arguments; expected it before them".to_owned());
     }
     if matches!(
         parts.first(),
         Some(
-            Part::Space(_)
-                | Part::Maybe { .. }
-                | Part::Count
-                | Part::Id { .. }
-                | Part::Free(_)
-                | Part::Params(_)
-                | Part::Arguments
+            CallPart::Space(_)
+                | CallPart::Maybe { .. }
+                | CallPart::Count
+                | CallPart::Id { .. }
+                | CallPart::Free(_)
+                | CallPart::Params(_)
+                | CallPart::Arguments
         )
     ) {
         return Err(
@@ -58,13 +65,13 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
     for part in parts {
         match part {
             // Where a text is cut after the shorter of two spellings, the longer one would not be seen.
-            Part::Mark(marks) | Part::Maybe { marks, .. } => {
+            CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => {
                 let longer = |a: &&&str| marks.iter().any(|b| b != *a && b.starts_with(**a));
                 if let Some(mark) = marks.iter().find(longer) {
                     return Err(format!("spellings: '{mark}' begins another spelling of its marker; expected none to"));
                 }
             }
-            Part::Params(form) => {
+            CallPart::Params(form) => {
                 if let Style::Attribute { open, close, .. } = form.style
                     && open.len() != close.len()
                 {
@@ -77,8 +84,8 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
         }
     }
     let openers: &[&str] = match parts.first() {
-        Some(Part::Mark(marks)) => marks,
-        Some(Part::Tag(tag)) => tag.open,
+        Some(CallPart::Mark(marks)) => marks,
+        Some(CallPart::Tag(tag)) => tag.open,
         _ => &[],
     };
     let reasoning =

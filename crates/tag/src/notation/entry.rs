@@ -42,7 +42,7 @@ impl<T> Entry<T> {
 
 /// A table of the file.
 #[derive(Debug)]
-pub(super) struct Row<'t> {
+pub(super) struct NotationRow<'t> {
     text: &'t str,
     table: &'t DeTable<'t>,
     pub line: usize,
@@ -65,8 +65,8 @@ pub(super) fn rows<'t>(
     document: &'t Spanned<DeTable<'t>>,
     key: &str,
     most: usize,
-) -> Result<Vec<Row<'t>>, Fault> {
-    let row = Row { text, table: document.get_ref(), line: 1 };
+) -> Result<Vec<NotationRow<'t>>, Fault> {
+    let row = NotationRow { text, table: document.get_ref(), line: 1 };
     if !row.has(key) {
         return Ok(vec![row]);
     }
@@ -78,7 +78,7 @@ pub(super) fn rows<'t>(
     }
 }
 
-impl<'t> Row<'t> {
+impl<'t> NotationRow<'t> {
     pub fn fault(&self, message: impl Into<String>) -> Fault {
         Fault::new(self.line, message)
     }
@@ -166,13 +166,13 @@ impl<'t> Row<'t> {
     }
 
     /// An array of tables.
-    pub fn tables(&self, key: &str) -> Result<Option<Vec<Row<'t>>>, Fault> {
+    pub fn tables(&self, key: &str) -> Result<Option<Vec<NotationRow<'t>>>, Fault> {
         let Some(entry) = self.value(key) else { return Ok(None) };
         let wrong = || entry.fault(format!("{key}: {}; expected tables", entry.value.type_str()));
         let values = entry.value.as_array().ok_or_else(wrong)?;
         let row = |value: &'t Spanned<DeValue<'t>>| {
             let table = value.get_ref().as_table().ok_or_else(wrong)?;
-            Ok(Row { text: self.text, table, line: line(self.text, value.span().start) })
+            Ok(NotationRow { text: self.text, table, line: line(self.text, value.span().start) })
         };
         values.iter().map(row).collect::<Result<_, _>>().map(Some)
     }

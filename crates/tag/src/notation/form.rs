@@ -1,11 +1,11 @@
 //! The keys of one form: how calls are written, one after the other, and where they may begin.
 
-use super::entry::{Fault, Row};
+use super::entry::{Fault, NotationRow};
 use super::kept::{all, around, keep, marker};
-use super::spellings::Spellings;
+use super::spellings::MarkerSpellings;
 use super::{call, parameter};
 use crate::dialect::params::ParamForm;
-use crate::dialect::{Form, Needs, Part, Scope, Section};
+use crate::dialect::{CallPart, Form, KnownTool, Scope, Section};
 
 /// The keys of a form.
 pub(super) const FORM_KEYS: &[&str] =
@@ -18,8 +18,8 @@ type Around = (&'static str, &'static str, &'static str);
 
 /// The forms of a dialect: its own, and those in `also`, which have its `calls` and `parameter` unless they give theirs. `None`
 /// where it gives none.
-pub(super) fn read(row: &Row<'_>) -> Result<Option<&'static [Form]>, Fault> {
-    let spellings = Spellings::read(row)?;
+pub(super) fn read(row: &NotationRow<'_>) -> Result<Option<&'static [Form]>, Fault> {
+    let spellings = MarkerSpellings::read(row)?;
     if row.text("call")?.is_none() {
         let lone = FORM_KEYS.iter().chain(&["also", "spellings"]).find(|key| row.has(key));
         return lone.map_or(Ok(None), |key| Err(row.fault(format!("'{key}' without 'call'; expected both"))));
@@ -39,17 +39,17 @@ pub(super) fn read(row: &Row<'_>) -> Result<Option<&'static [Form]>, Fault> {
     Ok(Some(all(forms)))
 }
 
-fn calls(row: &Row<'_>) -> Result<Option<Around>, Fault> {
+fn calls(row: &NotationRow<'_>) -> Result<Option<Around>, Fault> {
     row.read("calls", |text| around(text, "{call}"))
 }
 
-fn parameters(row: &Row<'_>, spellings: &Spellings) -> Result<Option<ParamForm>, Fault> {
+fn parameters(row: &NotationRow<'_>, spellings: &MarkerSpellings) -> Result<Option<ParamForm>, Fault> {
     row.read("parameter", |text| parameter::read(text, spellings))
 }
 
 fn form(
-    row: &Row<'_>,
-    spellings: &Spellings,
+    row: &NotationRow<'_>,
+    spellings: &MarkerSpellings,
     around: Option<Around>,
     parameter: Option<ParamForm>,
 ) -> Result<Form, Fault> {
@@ -61,7 +61,7 @@ fn form(
     };
     let parts = row.read("call", |text| call::read(text, &more))?;
     let call = parts.ok_or_else(|| row.fault("it has no 'call'; expected one"))?;
-    let marked = matches!(call.first(), Some(Part::Mark(_) | Part::Tag(_)));
+    let marked = matches!(call.first(), Some(CallPart::Mark(_) | CallPart::Tag(_)));
     let (open, between, close) = calls(row)?.or(around).unwrap_or(("", "\n", ""));
     let section = section(open, between, close, marked, spellings).map_err(|why| row.fault(format!("calls: {why}")))?;
     // Without a marker a call can be distinguished from text only where a message begins, and by a known tool.
@@ -77,7 +77,7 @@ fn form(
         section,
         call,
         scope,
-        needs: if known { Needs::Known } else { Needs::Listed },
+        needs: if known { KnownTool::Known } else { KnownTool::Listed },
     })
 }
 
@@ -87,7 +87,7 @@ fn section(
     between: &'static str,
     close: &str,
     optional: bool,
-    spellings: &Spellings,
+    spellings: &MarkerSpellings,
 ) -> Result<Option<Section>, String> {
     let (open, close) = (unspaced(open, str::trim_end), unspaced(close, str::trim_start));
     let ((open, inside), (close, after)) = (open, close);

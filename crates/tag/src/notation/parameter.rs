@@ -1,13 +1,13 @@
 //! How one tagged parameter is written: `⏎<parameter={name}>⏎{value}⏎</parameter>`.
 
 use super::kept::keep;
-use super::scan::Token::{self, Cut, Slot, Space, Text};
+use super::scan::NotationToken::{self, Cut, Slot, Space, Text};
 use super::scan::scan;
-use super::spellings::Spellings;
+use super::spellings::MarkerSpellings;
 use crate::dialect::params::{ParamForm, Style, Trim, Typing};
 
 /// Reads the notation of a parameter. The call decides what may follow the last one.
-pub(super) fn read(text: &str, spellings: &Spellings) -> Result<ParamForm, String> {
+pub(super) fn read(text: &str, spellings: &MarkerSpellings) -> Result<ParamForm, String> {
     let mut tokens = scan(text)?;
     let mut before = String::new();
     if let Some(Space(space)) = tokens.first() {
@@ -33,8 +33,8 @@ const EXPECTED: &str = "such as <p={name}>{value}</p>, <p name=\"{name}\">{value
     <{name}>{value}</{name}>";
 
 /// Removes the white space around the value. Gives that white space, and whether the value is XML text.
-fn value(tokens: &mut Vec<Token>) -> Result<(String, bool), String> {
-    let is_value = |token: &Token| matches!(token, Slot(slot) if slot == "value" || slot == "xml");
+fn value(tokens: &mut Vec<NotationToken>) -> Result<(String, bool), String> {
+    let is_value = |token: &NotationToken| matches!(token, Slot(slot) if slot == "value" || slot == "xml");
     let Some(at) = tokens.iter().position(is_value) else { return Err("it has no {value}; expected one".to_owned()) };
     let xml = tokens[at] == Slot("xml".to_owned());
     let round = match (at.checked_sub(1).and_then(|at| tokens.get(at)), tokens.get(at + 1)) {
@@ -49,7 +49,7 @@ fn value(tokens: &mut Vec<Token>) -> Result<(String, bool), String> {
     Ok((round, xml))
 }
 
-fn style(tokens: &[Token], spellings: &Spellings) -> Option<(Style, Typing)> {
+fn style(tokens: &[NotationToken], spellings: &MarkerSpellings) -> Option<(Style, Typing)> {
     let is = |slot: &String, name: &str| slot == name;
     Some(match tokens {
         [Text(open), Slot(a), Text(end), Slot(_), Text(close), Slot(b), Text(last)]
@@ -103,7 +103,7 @@ fn style(tokens: &[Token], spellings: &Spellings) -> Option<(Style, Typing)> {
     })
 }
 
-fn named(spellings: &Spellings, open: &str, name: &str, end: &str, close: &str) -> Style {
+fn named(spellings: &MarkerSpellings, open: &str, name: &str, end: &str, close: &str) -> Style {
     Style::Attribute { open: spellings.of(open), end: keep(end), close: spellings.of(close), name: keep(name) }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn attribute(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && name.chars().all(plain)).then_some((open, name))
 }
 
-fn written(gap: &Token) -> &'static str {
+fn written(gap: &NotationToken) -> &'static str {
     match gap {
         Space(space) => keep(&**space),
         _ => "",

@@ -6,7 +6,7 @@
 
 /// A piece of a notation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum NotationToken {
     /// A marker, or the text of one up to a slot.
     Text(String),
     /// White space: this is written.
@@ -24,8 +24,8 @@ pub(super) enum Token {
 }
 
 /// The pieces of `text`.
-pub(super) fn scan(text: &str) -> Result<Vec<Token>, String> {
-    let mut tokens: Vec<Token> = Vec::new();
+pub(super) fn scan(text: &str) -> Result<Vec<NotationToken>, String> {
+    let mut tokens: Vec<NotationToken> = Vec::new();
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
         rest = &rest[c.len_utf8()..];
@@ -33,25 +33,25 @@ pub(super) fn scan(text: &str) -> Result<Vec<Token>, String> {
             '⏎' | '\n' => space(&mut tokens, "\n"),
             '␣' => space(&mut tokens, " "),
             '·' => space(&mut tokens, ""),
-            '¦' => tokens.push(Token::Cut),
-            '?' => tokens.push(Token::Maybe),
+            '¦' => tokens.push(NotationToken::Cut),
+            '?' => tokens.push(NotationToken::Maybe),
             '{' => {
                 let inside = inside(&mut rest, '{', '}')?;
                 match tokens.last_mut() {
-                    Some(Token::Text(before)) if before.ends_with('[') && rest.starts_with(']') => {
+                    Some(NotationToken::Text(before)) if before.ends_with('[') && rest.starts_with(']') => {
                         rest = &rest[1..];
                         before.pop();
                         if before.is_empty() {
                             tokens.pop();
                         }
-                        tokens.push(Token::List(inside));
+                        tokens.push(NotationToken::List(inside));
                     }
-                    _ => tokens.push(Token::Slot(inside)),
+                    _ => tokens.push(NotationToken::Slot(inside)),
                 }
             }
             '(' => {
                 let inside = inside(&mut rest, '(', ')')?;
-                tokens.push(Token::Unwritten(inside));
+                tokens.push(NotationToken::Unwritten(inside));
             }
             '\\' => match rest.chars().next() {
                 Some(c) => {
@@ -66,17 +66,17 @@ pub(super) fn scan(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-fn letter(tokens: &mut Vec<Token>, c: char) {
+fn letter(tokens: &mut Vec<NotationToken>, c: char) {
     match tokens.last_mut() {
-        Some(Token::Text(text)) => text.push(c),
-        _ => tokens.push(Token::Text(c.to_string())),
+        Some(NotationToken::Text(text)) => text.push(c),
+        _ => tokens.push(NotationToken::Text(c.to_string())),
     }
 }
 
-fn space(tokens: &mut Vec<Token>, written: &str) {
+fn space(tokens: &mut Vec<NotationToken>, written: &str) {
     match tokens.last_mut() {
-        Some(Token::Space(space)) => space.push_str(written),
-        _ => tokens.push(Token::Space(written.to_owned())),
+        Some(NotationToken::Space(space)) => space.push_str(written),
+        _ => tokens.push(NotationToken::Space(written.to_owned())),
     }
 }
 
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_call_has_markers_white_space_and_slots() {
-        let text = |text: &str| Token::Text(text.to_owned());
-        let slot = |text: &str| Token::Slot(text.to_owned());
-        let space = |text: &str| Token::Space(text.to_owned());
+        let text = |text: &str| NotationToken::Text(text.to_owned());
+        let slot = |text: &str| NotationToken::Slot(text.to_owned());
+        let space = |text: &str| NotationToken::Space(text.to_owned());
         assert_eq!(
             scan("<a>⏎{name, arguments}·⏎</a>?(<b>)"),
             Ok(vec![
@@ -111,14 +111,14 @@ mod tests {
                 slot("name, arguments"),
                 space("\n"),
                 text("</a>"),
-                Token::Maybe,
-                Token::Unwritten("<b>".to_owned())
+                NotationToken::Maybe,
+                NotationToken::Unwritten("<b>".to_owned())
             ])
         );
-        assert_eq!(scan("f[{x}]g[h]"), Ok(vec![text("f"), Token::List("x".to_owned()), text("g[h]")]));
+        assert_eq!(scan("f[{x}]g[h]"), Ok(vec![text("f"), NotationToken::List("x".to_owned()), text("g[h]")]));
         assert_eq!(
             scan("Action¦:␣{call:name{a:x}}"),
-            Ok(vec![text("Action"), Token::Cut, text(":"), space(" "), slot("call:name{a:x}")])
+            Ok(vec![text("Action"), NotationToken::Cut, text(":"), space(" "), slot("call:name{a:x}")])
         );
         assert_eq!(scan("\\{\\?\\⏎"), Ok(vec![text("{?⏎")]));
         for wrong in ["{a", "(a", "a\\", "{{a}"] {

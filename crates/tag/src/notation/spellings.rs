@@ -1,17 +1,17 @@
 //! Markers that models spell in several ways.
 
-use super::entry::{Entry, Fault, Row};
+use super::entry::{Entry, Fault, NotationRow};
 use super::kept::{all, keep, marker};
 use std::cell::Cell;
 
 /// Lists of spellings. The first of each is written, and names the marker in the notation.
 #[derive(Debug, Default)]
-pub(super) struct Spellings {
+pub(super) struct MarkerSpellings {
     lists: Vec<(Entry<&'static [&'static str]>, Cell<bool>)>,
 }
 
-impl Spellings {
-    pub fn read(row: &Row<'_>) -> Result<Spellings, Fault> {
+impl MarkerSpellings {
+    pub fn read(row: &NotationRow<'_>) -> Result<MarkerSpellings, Fault> {
         let mut lists = Vec::new();
         for list in row.lists("spellings", marker)? {
             if list.value.len() < 2 {
@@ -19,7 +19,7 @@ impl Spellings {
             }
             lists.push((Entry { line: list.line, value: all(list.value) }, Cell::new(false)));
         }
-        Ok(Spellings { lists })
+        Ok(MarkerSpellings { lists })
     }
 
     /// All spellings of a marker.

@@ -1,15 +1,15 @@
 //! The markers outside the parameters of a call.
 
-use crate::dialect::{Part, Section};
+use crate::dialect::{CallPart, Section};
 use crate::mark::{Match, find, find_last, starts};
 
 /// The markers of a form around its parameters: those that close the call and its section, and those that open another call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside {
     /// The parts of the call before its parameters.
-    pub before: &'static [Part],
+    pub before: &'static [CallPart],
     /// The parts after them.
-    pub behind: &'static [Part],
+    pub behind: &'static [CallPart],
     pub section: Option<&'static Section>,
 }
 
@@ -18,7 +18,7 @@ impl Outside {
     pub fn closer(&self, text: &str, last: bool) -> Match {
         let find = if last { find_last } else { find };
         let parts = self.behind.iter().map(|part| match part {
-            Part::Mark(marks) | Part::Maybe { marks, .. } => find(marks, text),
+            CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => find(marks, text),
             _ => Match::No,
         });
         first(parts.chain(self.section.map(|section| find(section.close, text))))
@@ -28,8 +28,10 @@ impl Outside {
     pub fn opener(&self, text: &str) -> Match {
         let parts = self.before.iter().map(|part| match part {
             // A marker that is a word occurs in prose, too.
-            Part::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => find(marks, text),
-            Part::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
+            CallPart::Mark(marks) if !marks.iter().any(|mark| mark.starts_with(char::is_alphanumeric)) => {
+                find(marks, text)
+            }
+            CallPart::Tag(tag) => first(tag.open.iter().map(|open| match starts(open, text) {
                 // `<functions>` does not begin with `<function`.
                 Match::Full(length) => match text[length..].chars().next() {
                     Some(next) if next.is_whitespace() => Match::Full(length),
@@ -41,7 +43,7 @@ impl Outside {
             _ => Match::No,
         });
         // The markers after the name, such as `>`, do not open a call.
-        let named = self.before.iter().position(|part| matches!(part, Part::Name { .. } | Part::Tag(_)));
+        let named = self.before.iter().position(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
         let parts = parts.take(named.map_or(usize::MAX, |at| at + 1));
         first(parts.chain(self.section.map(|section| find(section.open, text))))
     }

@@ -7,7 +7,7 @@
 use super::beginning::Beginning;
 use super::gate::Gate;
 use super::prose::Prose;
-use crate::dialect::Prefilled;
+use crate::dialect::PromptReasoning;
 use crate::outlet::{CallPiece, Outlet};
 
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
@@ -16,7 +16,7 @@ const WINDOW: usize = 256;
 /// The way out of one choice; see the module.
 #[derive(Debug)]
 pub(super) struct Emitter {
-    prefilled: Prefilled,
+    prefilled: PromptReasoning,
     unclosed: Unclosed,
     /// How many calls have begun.
     calls: i64,
@@ -36,8 +36,8 @@ enum Unclosed {
 
 impl Emitter {
     /// The way out of a message; `has_prompt`: the end of its prompt is known.
-    pub fn new(prefilled: Prefilled, has_prompt: bool) -> Emitter {
-        let beginning = (prefilled != Prefilled::No).then(Beginning::default);
+    pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
+        let beginning = (prefilled != PromptReasoning::No).then(Beginning::default);
         let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
         Emitter { prefilled, unclosed, calls: 0, whole: Vec::new() }
     }
@@ -79,7 +79,7 @@ impl Emitter {
         let Some(beginning) = self.beginning().filter(|beginning| beginning.size() > WINDOW) else {
             return Prose::Answer;
         };
-        let is_reasoning = self.prefilled == Prefilled::Usually && !beginning.has_calls();
+        let is_reasoning = self.prefilled == PromptReasoning::Usually && !beginning.has_calls();
         let prose = if is_reasoning { Prose::Reasoning } else { Prose::Answer };
         self.decide(prose, out);
         prose
@@ -103,7 +103,7 @@ impl Emitter {
         self.calls += 1;
         let may_be_taken_back = match self.unclosed {
             Unclosed::Nothing => false,
-            Unclosed::Prompt(_) => self.prefilled != Prefilled::No,
+            Unclosed::Prompt(_) => self.prefilled != PromptReasoning::No,
             Unclosed::Call(_) => true,
         };
         may_be_taken_back.then(Gate::default)
@@ -209,7 +209,7 @@ impl Emitter {
 
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
-        let is_reasoning = cut && self.prefilled == Prefilled::Usually && !self.has_calls();
+        let is_reasoning = cut && self.prefilled == PromptReasoning::Usually && !self.has_calls();
         self.decide(if is_reasoning { Prose::Reasoning } else { Prose::Answer }, out);
         if cut { self.give_up(out) } else { self.release(out) }
     }

@@ -12,7 +12,7 @@ use super::mode::{Mode, OpenHeader};
 use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::Step;
-use crate::dialect::{Form, Needs, Part, Scope};
+use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::mark::{Match, find, space};
 use crate::outlet::Outlet;
 use event::cut;
@@ -31,10 +31,10 @@ const TOKENS: &[&str] = &["<|start|>", "<|channel|>", "<|constrain|>", MESSAGE];
 /// The body of a message to a tool.
 static BODY: Form = Form {
     section: None,
-    call: &[Part::Arguments, Part::Space(""), Part::Maybe { marks: ENDS, write: true }],
+    call: &[CallPart::Arguments, CallPart::Space(""), CallPart::Maybe { marks: ENDS, write: true }],
     between: "",
     scope: Scope::Anywhere,
-    needs: Needs::Listed,
+    needs: KnownTool::Listed,
 };
 
 /// Who is to read a message.

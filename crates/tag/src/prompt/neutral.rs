@@ -1,7 +1,7 @@
 //! Text in which a parser of any dialect finds no markup.
 
 use crate::Dialect;
-use crate::dialect::{Form, Part, Scope};
+use crate::dialect::{CallPart, Form, Scope};
 use std::fmt::Write;
 use std::sync::LazyLock;
 
@@ -83,8 +83,8 @@ fn markers(dialect: &Dialect) -> impl Iterator<Item = &'static str> {
 fn openers(form: &'static Form) -> impl Iterator<Item = &'static str> {
     let section = form.section.iter().flat_map(|s| s.open.iter().chain(s.close));
     let call = match form.call.first() {
-        Some(Part::Mark(marks)) if form.scope != Scope::Line => marks,
-        Some(Part::Tag(tag)) => tag.open,
+        Some(CallPart::Mark(marks)) if form.scope != Scope::Line => marks,
+        Some(CallPart::Tag(tag)) => tag.open,
         _ => &[],
     };
     section.chain(call).copied()
@@ -116,7 +116,7 @@ mod tests {
     fn what_may_stand_there_opens_nothing() {
         let forms = Dialect::all().iter().flat_map(|d| d.forms);
         let inner = forms.flat_map(|form| form.call).flat_map(|part| match part {
-            Part::Mark(marks) | Part::Maybe { marks, .. } => *marks,
+            CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => *marks,
             _ => &[],
         });
         let mut plain: Vec<&str> = inner.copied().filter(|mark| !neutral(mark).contains("\\u")).collect();

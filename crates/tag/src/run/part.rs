@@ -2,7 +2,7 @@
 
 use super::state::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
 use crate::calls::{Context, FoundCalls, NO_CALL, NO_END, Op, Step};
-use crate::dialect::{FreeText, Header, Part, StartTag};
+use crate::dialect::{CallPart, FreeText, NameForm, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::free::Free;
@@ -23,7 +23,7 @@ impl Run {
     ) -> Step {
         let form = self.form;
         match &form.call[n] {
-            Part::Mark(marks) => match self.find(marks, text) {
+            CallPart::Mark(marks) => match self.find(marks, text) {
                 // The call is complete at its last required marker; what may follow does not change that.
                 Match::Full(length) if self.has_begun && may_end(&form.call[n + 1..]) => {
                     self.whole(calls);
@@ -34,15 +34,15 @@ impl Run {
                 Match::Partial => Step::More(0),
                 Match::No => fail(NO_MARK),
             },
-            Part::Maybe { marks, .. } => match self.find(marks, text) {
+            CallPart::Maybe { marks, .. } => match self.find(marks, text) {
                 Match::Full(length) => self.on(n + 1, length),
                 Match::Partial => Step::More(0),
                 Match::No => self.on(n + 1, 0),
             },
-            part @ (Part::Space(_) | Part::Count) => {
+            part @ (CallPart::Space(_) | CallPart::Count) => {
                 let is_digit = |c: &u8| c.is_ascii_digit() || *c == b' ';
                 let (at, most) = match part {
-                    Part::Count => (text.bytes().take_while(is_digit).count(), GAP),
+                    CallPart::Count => (text.bytes().take_while(is_digit).count(), GAP),
                     _ => (space(text), LONGEST),
                 };
                 match self.gap(at, most) {
@@ -51,8 +51,8 @@ impl Run {
                     None => self.on(n + 1, at),
                 }
             }
-            Part::Name { until, header } => self.name(n, until, *header, text, context, is_alone, calls),
-            Part::Author { until } => {
+            CallPart::Name { until, header } => self.name(n, until, *header, text, context, is_alone, calls),
+            CallPart::Author { until } => {
                 let at = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '/')));
                 let word = &text[..at.unwrap_or(text.len())];
                 // Without a marker before it, the name of a listed tool is the one word that is not prose.
@@ -65,14 +65,14 @@ impl Run {
                     Some(Match::Full(_)) => self.on(n + 1, word.len()),
                 }
             }
-            Part::Id { until } => self.id(n, until, text, calls),
-            Part::Tag(tag) => self.tag(n, tag, text, context, calls),
-            Part::Arguments => self.json_arguments(n, text, context, calls),
-            part @ (Part::Calls(_) | Part::Expression(_)) => {
+            CallPart::Id { until } => self.id(n, until, text, calls),
+            CallPart::Tag(tag) => self.tag(n, tag, text, context, calls),
+            CallPart::Arguments => self.json_arguments(n, text, context, calls),
+            part @ (CallPart::Calls(_) | CallPart::Expression(_)) => {
                 if let Engine::None = self.engine {
                     self.engine = match part {
-                        Part::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
-                        Part::Expression(form) => Engine::Expression(Box::new(Expression::new(form))),
+                        CallPart::Calls(keys) => Engine::Envelope(Box::new(Envelope::new(keys))),
+                        CallPart::Expression(form) => Engine::Expression(Box::new(Expression::new(form))),
                         _ => Engine::None,
                     };
                 }
@@ -87,7 +87,7 @@ impl Run {
                 (self.place, self.engine) = (Place::Tail(n + 1), Engine::None);
                 Step::On(length)
             }
-            Part::Params(params) => {
+            CallPart::Params(params) => {
                 if let Engine::None = self.engine {
                     match text.as_bytes().iter().find(|c| !c.is_ascii_whitespace()) {
                         // Some models write their arguments as JSON here, too.
@@ -117,7 +117,7 @@ impl Run {
                     _ => self.json_arguments(n, text, context, calls),
                 }
             }
-            Part::Free(free) => self.free(n, free, text, context, calls),
+            CallPart::Free(free) => self.free(n, free, text, context, calls),
         }
     }
 
@@ -142,7 +142,7 @@ impl Run {
         &mut self,
         n: usize,
         until: &'static [&'static str],
-        header: Header,
+        header: NameForm,
         text: &str,
         context: &Context<'_>,
         is_alone: bool,
@@ -156,21 +156,21 @@ impl Run {
         let word = text[..at].trim_matches(' ');
         // The marker after the name may have begun, so that the name is complete.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && is_alone && header == Header::Name && !self.has_begun && self.has_no_id() {
+        if ends && is_alone && header == NameForm::Name && !self.has_begun && self.has_no_id() {
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
-            let may = header == Header::Counted || context.may_become(word);
+            let may = header == NameForm::Counted || context.may_become(word);
             return if may { Step::More(0) } else { Step::Fail(0, context.refusal_of_start(word)) };
         }
         let Match::Full(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
-        if header == Header::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
+        if header == NameForm::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
             self.nameless = Some((word.to_owned(), String::new()));
         } else if !self.has_begun {
             let (word, id) = match header {
-                Header::Name => (word, None),
-                Header::Counted => (counted(word, context), Some(word)),
+                NameForm::Name => (word, None),
+                NameForm::Counted => (counted(word, context), Some(word)),
             };
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             if self.has_no_id() {
@@ -184,7 +184,7 @@ impl Run {
 
     /// Whether the form has no id after the name. With one, the call is emitted once the id is known.
     fn has_no_id(&self) -> bool {
-        !self.form.call.iter().any(|part| matches!(part, Part::Id { .. }))
+        !self.form.call.iter().any(|part| matches!(part, CallPart::Id { .. }))
     }
 
     fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut FoundCalls) {
@@ -258,7 +258,7 @@ impl Run {
             let Some(first) = text.as_bytes().get(at) else { return Step::More(at) };
             if *first != b'{' {
                 let mark = self.form.call[n + 1..].iter().find_map(|part| match part {
-                    Part::Mark(marks) | Part::Maybe { marks, .. } => Some(*marks),
+                    CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some(*marks),
                     _ => None,
                 });
                 return match self.find(mark.unwrap_or_default(), &text[at..]) {
@@ -326,8 +326,8 @@ impl Run {
 }
 
 /// Whether a call may end before these parts.
-fn may_end(parts: &[Part]) -> bool {
-    parts.iter().all(|part| matches!(part, Part::Space(_) | Part::Maybe { .. }))
+fn may_end(parts: &[CallPart]) -> bool {
+    parts.iter().all(|part| matches!(part, CallPart::Space(_) | CallPart::Maybe { .. }))
 }
 
 /// The header has an id alone, and the arguments fit several tools or none.

@@ -2,7 +2,7 @@
 
 use super::state::{GAP, NO_MARK, Place, Run};
 use crate::calls::{FoundCalls, Step};
-use crate::dialect::Part;
+use crate::dialect::CallPart;
 use crate::form::first;
 use crate::mark::{Match, find, space};
 
@@ -88,7 +88,7 @@ impl Run {
         }
         let marks =
             self.form.call[n.min(self.form.call.len())..].iter().enumerate().filter_map(|(k, part)| match part {
-                Part::Mark(marks) | Part::Maybe { marks, .. } => Some((n + k + 1, *marks)),
+                CallPart::Mark(marks) | CallPart::Maybe { marks, .. } => Some((n + k + 1, *marks)),
                 _ => None,
             });
         let mut perhaps = false;
@@ -149,7 +149,7 @@ impl Run {
         // A closing marker that the model wrote twice. A fence that opens the next call is not one.
         let another = find(first(self.form.call), rest);
         perhaps |= another == Match::Partial;
-        if let Some(Part::Mark(marks) | Part::Maybe { marks, .. }) = self.form.call.last()
+        if let Some(CallPart::Mark(marks) | CallPart::Maybe { marks, .. }) = self.form.call.last()
             && self.form.call.len() > 1
             && another == Match::No
         {

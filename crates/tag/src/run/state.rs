@@ -1,7 +1,7 @@
 //! What was read of one form.
 
 use crate::calls::{Context, FoundCalls, NO_CALL, Step, is_about_name};
-use crate::dialect::{Form, Needs};
+use crate::dialect::{Form, KnownTool};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
 use crate::form::first;
@@ -121,12 +121,12 @@ impl Run {
     pub fn is_marked(&self, why: &str) -> bool {
         let marked = self.in_section || !first(self.form.call).is_empty();
         let past = self.in_section || is_about_name(why) || !matches!(self.place, Place::Open | Place::Part(0));
-        self.has_begun || (self.form.needs == Needs::Listed && marked && past && why != NO_CALL)
+        self.has_begun || (self.form.needs == KnownTool::Listed && marked && past && why != NO_CALL)
     }
 
     /// What the engines of this form need of the request.
     pub fn context<'a>(form: &Form, tools: Option<&'a ToolList>) -> Context<'a> {
-        Context { tools, strict: form.needs == Needs::Known }
+        Context { tools, strict: form.needs == KnownTool::Known }
     }
 
     /// The longest of the markers that `text` begins with.
