@@ -99,7 +99,6 @@ impl Literal {
             LiteralState::Word => return self.read_word(text, at, out),
             LiteralState::Head => return self.head(text, at, out),
             LiteralState::Bare => return self.bare(text, at, out),
-            LiteralState::BareKey => return self.bare_key(text, at, out),
             _ => {}
         }
         let at = text.len() - text[at..].trim_ascii_start().len();

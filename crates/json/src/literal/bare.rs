@@ -38,7 +38,7 @@ impl Literal {
         self.word.clear();
         Ok(match opening {
             Some((quoted, width)) => self.go(LiteralState::Text(quoted), at + width),
-            None => self.go(LiteralState::BareKey, at),
+            None => self.go(LiteralState::Bare, at),
         })
     }
 
@@ -68,19 +68,9 @@ impl Literal {
         Ok(Advance::On(text.len()))
     }
 
-    /// Reads a word that is a string.
+    /// Reads a word that is a string or a key.
     pub(super) fn bare(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
-        let at = self.run(text, at, ends, out)?;
-        if at < text.len() {
-            out.push('"');
-            return Ok(self.scalar(at));
-        }
-        Ok(Advance::On(at))
-    }
-
-    /// Reads a word that is a key.
-    pub(super) fn bare_key(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
-        let at = self.run(text, at, no_key, out)?;
+        let at = self.run(text, at, if self.role == Role::Key { no_key } else { ends }, out)?;
         if at < text.len() {
             out.push('"');
             return Ok(self.scalar(at));

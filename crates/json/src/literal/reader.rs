@@ -80,10 +80,9 @@ pub(super) enum LiteralState {
     /// Inside a word, and after one that may be the name of an argument.
     Word,
     Name,
-    /// Gemma: a word that may still be a number or a constant, one that is a string, and one that is a key.
+    /// Gemma: a word that may still be a number or a constant, and one that is a string or a key.
     Head,
     Bare,
-    BareKey,
     Colon,
     /// After a value: a comma or the closing bracket.
     Next,
