@@ -22,7 +22,7 @@ const LOOKED_AT: usize = 64 * 1024;
 pub struct ReplaySettings {
     /// Bodies and tapes; `-` is standard input.
     pub files: Vec<PathBuf>,
-    /// The API of bodies; if there is none, the body shows it.
+    /// The API of bodies. Without it the body shows its API.
     pub api: Option<Api>,
     /// How fast recorded time passes.
     pub speed: Speed,

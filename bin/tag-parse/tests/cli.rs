@@ -32,7 +32,7 @@ fn lines(events: &[&str]) -> String {
     events.iter().map(|e| format!("{e}\n")).collect()
 }
 
-/// What came out, without the beginning and the end of the stream.
+/// The output, without `stream_start` and `stream_end`.
 fn inside(out: &Output) -> Vec<&str> {
     text(&out.stdout).lines().filter(|l| !l.contains("\"stream_")).collect()
 }

@@ -10,7 +10,7 @@ use toolpipe_tag::{Dialect, Options, PromptCall, Streams};
 /// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
 const WINDOW: usize = 256;
 
-/// What was said, without the words of warnings: how much of a broken call they show may differ by white space.
+/// The items, without the texts of warnings: the white space in the part of a broken call that they show may differ.
 fn said(found: &Found) -> Vec<Item> {
     let plain = |item: &Item| match item {
         Item::Warning(code, ..) => Item::Warning(code, String::new(), String::new()),
@@ -110,7 +110,7 @@ fn may_begin(markers: &[&str], text: &str) -> usize {
     text[from..].char_indices().map(|(at, _)| from + at).find(|at| begins(*at)).map_or(0, |at| text.len() - at)
 }
 
-/// Reads a text in which no marker stands and says where more is held than may be the beginning of one.
+/// Reads a text without markers; the error names a place at which more is held back than may be the beginning of one.
 fn holds(names: &str, known: Known, text: &str) -> Result<(), String> {
     let markers: Vec<&str> = look(names).texts().collect();
     let mut parser = parser(names, known);
@@ -185,8 +185,8 @@ fn joined(lines: &[String]) -> String {
     lines.iter().filter_map(text).collect()
 }
 
-/// The same lines without warnings, which stand elsewhere and say other pieces where less of a text is left to be read again;
-/// pieces of text that follow each other are one.
+/// The same lines without warnings, whose place and text depend on how much of a text is left to be read again;
+/// adjacent pieces of text are one.
 fn merged(lines: &[String]) -> Vec<String> {
     let of = |line: &str, kind: &str| line.contains(&format!(r#""type":"{kind}""#));
     let mut out: Vec<String> = Vec::new();
@@ -209,7 +209,7 @@ proptest! {
     fn text_without_a_marker_passes((dialect, text) in texts(), known in known(), seed in any::<u64>()) {
         for names in [dialect, "auto"] {
             let mut text = format!(". {text}");
-            // What is left of a marker whose second letter is gone is none.
+            // A marker without its second letter is not a marker.
             for _ in 0..8 {
                 for marker in look(names).texts() {
                     text = text.replace(marker, &marker[..marker.chars().next().map_or(0, char::len_utf8)]);

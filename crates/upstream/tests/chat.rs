@@ -1,5 +1,5 @@
 //! What servers that speak chat completions, and Mistral, Cohere and Ollama, get wrong or do in their own way: the words that
-//! become events, one case a deviation. The same deviations stand as whole streams in `fixtures/streams`.
+//! become events, one case a deviation. The same deviations are whole streams in `fixtures/streams`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

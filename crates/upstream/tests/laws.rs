@@ -1,5 +1,5 @@
-//! The laws that hold for every recorded stream, whatever its API: how bytes are cut never shows, and however a stream ends, it
-//! ends once and says so.
+//! The laws that hold for every recorded stream, whatever its API: how bytes are split never shows, and however a stream ends, it
+//! has one `stream_end`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -109,7 +109,7 @@ fn line_ends_of_event_streams_do_not_matter() {
         let whole = read(f.api, [text.as_bytes()], End::Eof);
         for line_end in ["\r\n", "\r"] {
             let text = text.replace('\n', line_end);
-            // A body that is no event stream shows its line ends in the message.
+            // The message about a body that is not an event stream shows the body's line ends.
             if text.starts_with(['d', 'e', 'i', ':']) {
                 assert_eq!(read(f.api, text.as_bytes().chunks(3), End::Eof), whole, "{} with {line_end:?}", f.name);
             }
@@ -131,7 +131,7 @@ fn a_lost_connection_is_an_error_and_a_cut_whatever_came_before() {
             assert!(kinds.contains(&Kind::Error), "{} at {at}", f.name);
             let end = Raw::parse(lines.last().unwrap()).unwrap().get_str("finish_reason").unwrap();
             assert!(end == "cut" || end == "error", "{} at {at}: {end}", f.name);
-            // What was written before stands: the events are those of the whole stream, then the end.
+            // Earlier events are not changed: they are those of the whole stream, then come the error and the end.
             let same = lines.iter().zip(&whole).take_while(|(a, b)| a == b).count();
             let rest = &kinds[same..];
             let closing = [

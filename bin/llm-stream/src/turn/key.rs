@@ -15,7 +15,7 @@ pub struct KeySource {
 }
 
 impl KeySource {
-    /// The key; `None` if there is none and `is_needed` is false.
+    /// The key; `None` if the source holds no key and `is_needed` is false.
     ///
     /// # Errors
     /// One line that names the variable or the file: a key that is missing, or that cannot be the value of a header.

@@ -11,8 +11,8 @@ const LONGEST: usize = 16 << 20;
 /// Searches the lines of one recording. Deltas are joined, for each choice of each stream the answer and the reasoning by
 /// themselves, and so are lines of plain text that follow each other. What a `message` repeats of them is not found again.
 ///
-/// Not searched are the messages of the system and the developer, which may show markup, and what is no text of the model's or a
-/// tool's: arguments, warnings, unknown events.
+/// It does not search the messages of the system and the developer, which may show markup, nor what neither the model nor a tool
+/// wrote as text: arguments, warnings, unknown events.
 #[derive(Debug)]
 pub struct Recorded<'l> {
     lint: &'l Lint,

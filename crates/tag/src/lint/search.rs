@@ -231,9 +231,9 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Whatever the text is: findings are in order, stand where they say, and do not overlap.
+        /// For any text, findings are in order, are at the place that they name, and do not overlap.
         #[test]
-        fn findings_stand_where_they_say(pieces in proptest::collection::vec(piece(), 0..24)) {
+        fn findings_are_where_they_say(pieces in proptest::collection::vec(piece(), 0..24)) {
             let text = pieces.concat();
             let mut last = 0;
             for finding in lint().search(&text) {

@@ -180,7 +180,7 @@ fn follow(part: &mut CallPart, behind: &[CallPart]) -> Result<(), String> {
     Ok(())
 }
 
-/// What may stand at the beginning of these parts, after a name.
+/// The markers with which these parts may begin, after a name.
 fn beginnings(parts: &[CallPart], ends: &mut Vec<&'static str>) {
     for (n, part) in parts.iter().enumerate() {
         match part {

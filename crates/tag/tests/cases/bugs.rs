@@ -9,7 +9,7 @@ use toolpipe_tag::{CallPiece, Dialect, Look, Options, Outlet, Parser, PromptCall
 
 const TOOLS: &str = r#"[{"type": "function", "function": {"name": "search", "parameters": {"type": "object", "properties": {"query": {"type": "string"}}}}}]"#;
 
-/// How much has come out so far.
+/// How much was emitted so far.
 #[derive(Default)]
 struct Sizes {
     text: String,

@@ -8,12 +8,12 @@ use std::path::Path;
 #[derive(Debug, Default)]
 pub struct Case {
     pub name: String,
-    /// What stands between its name and its text, as it was written.
+    /// The lines between its name and its text, as they are in the file.
     head: Vec<String>,
-    /// The text as it was written.
+    /// The text as it is in the file.
     raw: Vec<String>,
     pub text: String,
-    /// What must come out.
+    /// The expected result, a line each.
     pub want: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ enum In {
 }
 
 impl File {
-    /// Reads a file; panics where it is none.
+    /// Reads a file; panics if it is not a file of cases.
     pub fn read(path: &Path) -> File {
         let text = std::fs::read_to_string(path).expect("a readable file of cases");
         let mut file = File::default();
@@ -68,7 +68,7 @@ impl File {
         value(&case.head, key).or_else(|| value(&self.head, key))
     }
 
-    /// The file with what came out in the place of what must.
+    /// The file with these outcomes as the expected results.
     pub fn written(&self, outcomes: &[Outcome]) -> String {
         let mut out = String::new();
         for line in &self.head {

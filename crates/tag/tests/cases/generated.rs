@@ -125,7 +125,7 @@ fn text_after() {
 #[test]
 fn text_between() {
     let text = |d: &Dialect| Some(format!("{}\nAnd now 東京:\n{}", d.calls(&[HUT]), d.calls(&[PING])));
-    // What stands between is before the second call.
+    // The text between the calls precedes the second call.
     every("text before", true, text, |_, _, found| gives(found, &[HUT, PING], "And now 東京:"));
 }
 
@@ -233,7 +233,7 @@ fn a_call_inside_a_call_that_fails() {
         let inner = dialect.calls(&[PING]);
         let note = Value::from(inner);
         let whole = dialect.calls(&[PromptCall { arguments: &json!({ "note": note }).to_string(), ..HUT }]);
-        // A value without escapes cannot hold closers that stand as the closers of its own call do.
+        // A value without escapes cannot hold closers in the form and place of its own call's.
         let note = note.to_string();
         let Some(from) = whole.find(&note) else { continue };
         count += 1;
@@ -256,7 +256,7 @@ fn a_call_inside_a_call_that_fails() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// A model that breaks off and goes on in prose: what is not whole is no call.
+/// A model that stops inside a call and continues in prose: an incomplete call is text.
 #[test]
 fn malformed() {
     let (mut reader, tools, mut wrong) = (Reader::new(), tools(), Vec::new());

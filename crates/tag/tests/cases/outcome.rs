@@ -1,10 +1,10 @@
-//! What came out of the machine, as lines that people review.
+//! The output of the machine, as lines that people review.
 
 use serde_json::Value;
 use std::fmt::{Display, Formatter, Result};
 use toolpipe_tag::{CallPiece, Outlet};
 
-/// One thing that came out. Pieces of a call stand where the first of them came.
+/// One thing that was emitted. The pieces of a call are one item, at the place of the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     Content(String),
@@ -31,7 +31,7 @@ impl Display for Item {
     }
 }
 
-/// Everything that came out, in order.
+/// Everything that was emitted, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome(pub Vec<Item>);
 

@@ -136,7 +136,7 @@ fn start(text: &Text<'_>) -> String {
 /// What a parser says, with the text that it leaves out.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Everything that came in, as it came out.
+    /// The whole input, put together from the output.
     pub all: String,
     pub calls: Vec<Written>,
 }

@@ -6,7 +6,7 @@ use crate::reader::{Found, Reader, Text};
 use serde_json::Value;
 use toolpipe_tag::Dialect;
 
-/// What was said of the calls of this text before its end, and with it, letter by letter.
+/// The calls of this text that were emitted before its end, and with it, when it comes by single characters.
 fn read(reader: &mut Reader, dialect: &str, text: &str, prefill: Option<&str>) -> (Found, Found) {
     let tools = tools();
     let input = Text { dialect, text, tools: Some(&tools), prefill, finish: "stop" };

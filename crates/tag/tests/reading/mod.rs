@@ -30,9 +30,9 @@ pub enum Item {
 pub struct Found {
     /// In order.
     pub items: Vec<Item>,
-    /// All text in the order in which it came out, with that of markers and calls.
+    /// All text in the order in which it was emitted, with that of markers and calls.
     pub passed: String,
-    /// What of it was left out.
+    /// The part of it that the parser drops.
     pub left_out: String,
 }
 

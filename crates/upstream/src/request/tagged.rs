@@ -184,7 +184,7 @@ mod tests {
         serde_json::from_str(&request(api, &talk, options).unwrap().body).unwrap()
     }
 
-    /// All strings of a body, with the roles of the messages they stand in left out.
+    /// All strings of a body but the roles of its messages.
     fn strings(value: &Value, out: &mut Vec<String>) {
         match value {
             Value::String(text) => out.push(text.clone()),
