@@ -4,7 +4,7 @@ mod remedy;
 
 pub use remedy::remedy;
 
-use crate::turn::ToolsMode;
+use crate::turn::ToolsModeChoice;
 use clap::{Parser, ValueEnum};
 use client::{Resplit, Speed, Stall};
 use std::path::PathBuf;
@@ -50,13 +50,13 @@ pub struct Args {
     #[arg(short, long)]
     pub verbose: bool,
     #[command(flatten)]
-    pub request: Request,
+    pub request: RequestArgs,
     #[command(flatten)]
-    pub auto: Auto,
+    pub auto: AutoArgs,
     #[command(flatten)]
-    pub connection: Connection,
+    pub connection: ConnectionArgs,
     #[command(flatten)]
-    pub replay: Replay,
+    pub replay: ReplayArgs,
     #[command(flatten)]
     pub common: ::args::Common,
 }
@@ -64,7 +64,7 @@ pub struct Args {
 /// What to ask.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
-pub struct Request {
+pub struct RequestArgs {
     /// The API of the server: openai-chat (or openai; the default, and what most servers have), openai-responses (responses), anthropic (claude),
     /// gemini (google), ollama, mistral, cohere (env LLM_API)
     #[arg(short, long, value_name = "NAME", value_parser = api)]
@@ -97,8 +97,8 @@ pub struct Request {
     #[arg(long, value_name = "CHOICE", requires = "tools")]
     pub tool_choice: Option<String>,
     /// How the model learns of the tools
-    #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsMode::Native)]
-    pub tools_mode: ToolsMode,
+    #[arg(long, value_name = "MODE", value_enum, default_value_t = ToolsModeChoice::Native)]
+    pub tools_mode: ToolsModeChoice,
     /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects' lists all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
@@ -122,7 +122,7 @@ pub struct Request {
 /// How `--tools-mode auto` decides.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Tools mode auto")]
-pub struct Auto {
+pub struct AutoArgs {
     /// Print as JSON how auto decides for this model; the model gets no request
     #[arg(long)]
     pub probe: bool,
@@ -140,7 +140,7 @@ pub struct Auto {
 /// How to reach the provider.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
-pub struct Connection {
+pub struct ConnectionArgs {
     /// How often a request is sent again, as long as no event of its answer was written
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub retries: u32,
@@ -173,7 +173,7 @@ pub enum Fallback {
 /// Recorded bodies and tapes.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Replay and tapes")]
-pub struct Replay {
+pub struct ReplayArgs {
     /// Replay a recorded body or a tape, and send nothing; may be given many times (- is standard input)
     #[arg(short = 'r', long = "replay", value_name = "FILE", conflicts_with_all = ["prompt", "tape", "tape_mode", "dry_run", "probe"])]
     pub files: Vec<PathBuf>,
@@ -200,12 +200,12 @@ pub struct Replay {
     pub tape: Option<PathBuf>,
     /// How the tape is used (env LLM_TAPE_MODE; default replay)
     #[arg(long, value_name = "MODE", value_enum)]
-    pub tape_mode: Option<TapeMode>,
+    pub tape_mode: Option<TapeModeArg>,
 }
 
 /// How to use a tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TapeMode {
+pub enum TapeModeArg {
     /// Answer from the tape; a request that is not on it is an error
     Replay,
     /// Ask the provider, and append the answers to the tape

@@ -8,7 +8,7 @@ pub use capabilities::Capabilities;
 
 use crate::output::Messages;
 use crate::stream::{Watch, sentence};
-use crate::turn::{RequestForm, ToolsForm, Turn};
+use crate::turn::{RequestForm, ToolsForm, TurnDraft};
 use allow::AllowedForm;
 use anyhow::{Result, anyhow, bail};
 use capabilities::Capability;
@@ -43,14 +43,14 @@ pub struct AutoSettings {
 
 /// How the model learns of its tools, and why.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct FormDecision {
     /// How it learns of them.
     pub form: ToolsForm,
     source: &'static str,
     detail: String,
 }
 
-impl Verdict {
+impl FormDecision {
     /// Whether the user decided, which no server's refusal changes.
     pub fn is_firm(&self) -> bool {
         self.source == "allow-list"
@@ -59,28 +59,28 @@ impl Verdict {
 
 /// Decides for one turn.
 #[derive(Clone, Copy)]
-pub struct Auto<'a> {
+pub struct AutoMode<'a> {
     /// Where to look.
     pub settings: &'a AutoSettings,
     /// The turn to decide for.
-    pub turn: &'a Turn,
+    pub turn: &'a TurnDraft,
 }
 
-impl Auto<'_> {
+impl AutoMode<'_> {
     /// Decides for a turn. A turn with a tape asks no server: the tape must hold the same turn again.
     ///
     /// # Errors
-    /// As [`Auto::find`] and [`Auto::recorded`].
+    /// As [`AutoMode::find`] and [`AutoMode::recorded`].
     pub async fn decide(
         &self,
         recorder: Option<&Recorder>,
         network: Option<&Network>,
         watch: &Watch,
         messages: &Messages,
-    ) -> Result<Verdict> {
+    ) -> Result<FormDecision> {
         let Some(recorder) = recorder else { return self.find(network, watch, messages, false).await };
         match self.recorded(recorder)? {
-            Some(verdict) => Ok(verdict),
+            Some(decision) => Ok(decision),
             None => self.find(None, watch, messages, false).await,
         }
     }
@@ -95,11 +95,11 @@ impl Auto<'_> {
         watch: &Watch,
         messages: &Messages,
         must_reach: bool,
-    ) -> Result<Verdict> {
-        if let Some(verdict) = self.allowed()? {
-            return Ok(verdict);
+    ) -> Result<FormDecision> {
+        if let Some(decision) = self.allowed()? {
+            return Ok(decision);
         }
-        let of = |found: Capability, source| Verdict {
+        let of = |found: Capability, source| FormDecision {
             form: if found.is_native { ToolsForm::Native } else { self.turn.tag() },
             source,
             detail: found.detail,
@@ -128,13 +128,13 @@ impl Auto<'_> {
     ///
     /// # Errors
     /// An allow-list that cannot be read, a request that cannot be made.
-    fn recorded(&self, recorder: &Recorder) -> Result<Option<Verdict>> {
+    fn recorded(&self, recorder: &Recorder) -> Result<Option<FormDecision>> {
         let allowed = self.allowed()?;
-        let tag = Verdict { form: self.turn.tag(), source: "tape", detail: String::new() };
-        for verdict in allowed.into_iter().chain([self.default(), tag]) {
-            let request = self.turn.request(RequestForm { tools: verdict.form, is_whole: false })?;
+        let tag = FormDecision { form: self.turn.tag(), source: "tape", detail: String::new() };
+        for decision in allowed.into_iter().chain([self.default(), tag]) {
+            let request = self.turn.request(RequestForm { tools: decision.form, is_whole: false })?;
             if recorder.has_answer(self.turn.model(), &request) {
-                return Ok(Some(verdict));
+                return Ok(Some(decision));
             }
         }
         Ok(None)
@@ -145,30 +145,30 @@ impl Auto<'_> {
         self.learn(&Capability { is_native: false, source: "refused".to_owned(), detail: words.to_owned() });
     }
 
-    /// The verdict as JSON, for people and scripts.
-    pub fn show(&self, verdict: &Verdict) -> String {
-        let (mode, dialect) = match verdict.form {
+    /// The decision as JSON, for people and scripts.
+    pub fn show(&self, decision: &FormDecision) -> String {
+        let (mode, dialect) = match decision.form {
             ToolsForm::Native => ("native", None),
             ToolsForm::Tag(dialect) => ("tag", Some(dialect.name)),
             ToolsForm::Nothing(_) => ("none", None),
         };
         let mut text = Vec::new();
         let mut o = Object::open(&mut text);
-        o.str("mode", mode).maybe_str("dialect", dialect).str("source", verdict.source);
-        o.maybe_str("detail", Some(verdict.detail.as_str()).filter(|d| !d.is_empty())).str("model", self.turn.model());
+        o.str("mode", mode).maybe_str("dialect", dialect).str("source", decision.source);
+        o.maybe_str("detail", Some(decision.detail.as_str()).filter(|d| !d.is_empty())).str("model", self.turn.model());
         o.str("api", self.turn.api.name()).str("base_url", &plain_url(self.turn.url()));
         o.close();
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    fn default(&self) -> Verdict {
+    fn default(&self) -> FormDecision {
         let detail =
             "no source lists this model: the first turn tries native calls, and tags if the server refuses them";
-        Verdict { form: ToolsForm::Native, source: "default", detail: detail.to_owned() }
+        FormDecision { form: ToolsForm::Native, source: "default", detail: detail.to_owned() }
     }
 
-    /// The verdict of the allow-list.
-    fn allowed(&self) -> Result<Option<Verdict>> {
+    /// The decision of the allow-list.
+    fn allowed(&self) -> Result<Option<FormDecision>> {
         let Some(path) = &self.settings.list else { return Ok(None) };
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -193,7 +193,7 @@ impl Auto<'_> {
                 AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => self.turn.tag_in(dialect),
                 AllowedForm::Tag(_) => self.turn.tag(),
             };
-            Verdict { form, source: "allow-list", detail: format!("{}, line {line}", path.display()) }
+            FormDecision { form, source: "allow-list", detail: format!("{}, line {line}", path.display()) }
         }))
     }
 

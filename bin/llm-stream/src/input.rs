@@ -42,7 +42,7 @@ pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning))
         return Ok(InputContent::default());
     }
     let mut input = Input::open(&[], options.max_line)?;
-    let mut log = Log::default();
+    let mut log = InputLog::default();
     let patience = Patience::new();
     while let Some(block) = input.block(Some(signals), &mut || Ok(()))? {
         match block {
@@ -59,7 +59,8 @@ pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning))
     if signals.seen().is_some() {
         return Ok(InputContent::default());
     }
-    if let Some(Bad { number, .. }) = log.bad.iter().find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start)) {
+    if let Some(BadInput { number, .. }) = log.bad.iter().find(|bad| bad.what == TOO_LONG && may_be_message(&bad.start))
+    {
         bail!("standard input, line {number}: longer than --max-line, so a message would be missing; raise --max-line");
     }
     if !log.has_object && !options.strict {
@@ -81,22 +82,22 @@ const TOO_LONG: &str = "longer than --max-line";
 
 /// The lines so far. One that cannot be kept leaves an empty line, so that the numbers of the others stay right.
 #[derive(Default)]
-struct Log {
+struct InputLog {
     text: String,
     lines: u64,
     /// Whether any line is a JSON object, which makes it a log.
     has_object: bool,
-    bad: Vec<Bad>,
+    bad: Vec<BadInput>,
 }
 
-struct Bad {
+struct BadInput {
     number: u64,
     start: Vec<u8>,
     length: u64,
     what: String,
 }
 
-impl Log {
+impl InputLog {
     fn line(&mut self, line: &[u8], max_line: usize) {
         let line = line.strip_prefix("\u{feff}".as_bytes()).filter(|_| self.lines == 0).unwrap_or(line);
         let bare = line.strip_suffix(b"\n").unwrap_or(line);
@@ -114,7 +115,7 @@ impl Log {
     fn bad(&mut self, start: &[u8], length: u64, what: &str) {
         self.lines += 1;
         self.text.push('\n');
-        self.bad.push(Bad { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
+        self.bad.push(BadInput { number: self.lines, start: start.to_vec(), length, what: what.to_owned() });
     }
 
     /// The messages of a log. `warn` gets a warning for each line that is not an event.
@@ -128,11 +129,11 @@ impl Log {
         for problem in problems {
             let line = usize::try_from(problem.line - 1).ok().and_then(|at| lines.get(at).copied()).unwrap_or_default();
             let (start, length) = (line.into(), line.len() as u64);
-            self.bad.push(Bad { number: problem.line, start, length, what: problem.what });
+            self.bad.push(BadInput { number: problem.line, start, length, what: problem.what });
         }
         self.bad.sort_by_key(|bad| bad.number);
         let mut seen = BadLines::default();
-        for Bad { number, start, length, what } in &self.bad {
+        for BadInput { number, start, length, what } in &self.bad {
             let bad = BadLine { file: "standard input", number: *number, start, length: *length, what };
             seen.warn(options, bad, &mut *warn)?;
         }
@@ -141,7 +142,7 @@ impl Log {
 
     /// The text; `None` if it is only white space. Line ends at its end do not count, as in the shell's `$(…)`.
     fn text(self, max_line: usize) -> Result<Option<String>> {
-        if let Some(Bad { number, what, .. }) = self.bad.first() {
+        if let Some(BadInput { number, what, .. }) = self.bad.first() {
             let remedy =
                 if what == TOO_LONG { "raise it" } else { "convert it first, as with iconv -f LATIN1 -t UTF-8" };
             bail!("standard input, line {number}: {what}, {remedy}");

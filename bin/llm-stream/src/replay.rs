@@ -2,7 +2,7 @@
 
 use crate::output::{Clock, Messages, Out};
 use crate::stream::{ResponseEnd, Watch, end, runtime, write_events};
-use crate::turn::{ToolsMode, dialect, dialects, read_tools};
+use crate::turn::{ToolsModeChoice, dialect, dialects, read_tools};
 use anyhow::{Context, Result, bail};
 use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
@@ -29,7 +29,7 @@ pub struct ReplaySettings {
     /// What goes wrong.
     pub faults: Faults,
     /// In tag mode every stream is one of tag mode, whatever was recorded.
-    pub tools_mode: ToolsMode,
+    pub tools_mode: ToolsModeChoice,
     /// The dialect of that.
     pub dialect: Option<String>,
     /// The file of the user's own dialects.
@@ -59,7 +59,7 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, false)?;
     let max_frame = Some(settings.max_frame);
     let mut options = StreamOptions { prefill: settings.prefill.clone(), max_frame, ..StreamOptions::default() };
-    if settings.tools_mode == ToolsMode::Tag {
+    if settings.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.dialect = Some(dialect.name.to_owned());
         options.tools = settings.tools.as_deref().map(read_tools).transpose()?;
@@ -67,7 +67,7 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     let messages = Messages::new(settings.is_verbose, settings.no_time, Redactor::default());
     runtime()?.block_on(async {
         let (watch, out) = (Watch::new()?, Out::new(settings.no_time, messages));
-        let mut replay = Replay { settings, options, watch, out, status: Status::Done };
+        let mut replay = ReplayRun { settings, options, watch, out, status: Status::Done };
         for path in &settings.files {
             if let Err(e) = replay.file(path).await {
                 if e.is::<Failure>() {
@@ -98,7 +98,7 @@ fn open(path: &Path) -> io::Result<FileBody> {
     FileBody::of_reader("-".to_owned(), || Ok(io::stdin()))
 }
 
-struct Replay<'s> {
+struct ReplayRun<'s> {
     settings: &'s ReplaySettings,
     /// The settings of every stream, whatever was recorded.
     options: StreamOptions,
@@ -107,7 +107,7 @@ struct Replay<'s> {
     status: Status,
 }
 
-impl Replay<'_> {
+impl ReplayRun<'_> {
     async fn file(&mut self, path: &Path) -> Result<()> {
         let name = event::quoted(&path.to_string_lossy());
         let mut body = open(path).map_err(|e| unreadable(path, e))?;

@@ -1,6 +1,6 @@
 //! What was typed, with what the environment adds, as the values of a task.
 
-use crate::args::{Args, Fallback, Replay, TapeMode};
+use crate::args::{Args, Fallback, ReplayArgs, TapeModeArg};
 use crate::ask::{AskSettings, ConnectionSettings};
 use crate::auto::{AutoSettings, Capabilities};
 use crate::replay::ReplaySettings;
@@ -118,9 +118,9 @@ impl Args {
     }
 }
 
-impl Replay {
+impl ReplayArgs {
     fn faults(&self) -> Faults {
-        let Replay { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
+        let ReplayArgs { resplit, cut_at, stall_at, error_at, dup_at, .. } = *self;
         Faults { resplit, cut_at, stall_at, error_at, dup_at }
     }
 
@@ -133,7 +133,7 @@ impl Replay {
             (Some(mode), _) => (Some(mode), "--tape-mode"),
             (None, Some(word)) => {
                 let word = word.to_string_lossy();
-                let mode = TapeMode::from_str(&word, false)
+                let mode = TapeModeArg::from_str(&word, false)
                     .map_err(|_| anyhow!("LLM_TAPE_MODE: {word:?} is not replay, record or auto"))?;
                 (Some(mode), "LLM_TAPE_MODE")
             }
@@ -141,19 +141,19 @@ impl Replay {
         };
         match (self.tape.clone().or_else(|| variable("LLM_TAPE").map(PathBuf::from)), mode) {
             (Some(path), _) if path.as_os_str().is_empty() => bail!("--tape: the file has no name, write --tape FILE"),
-            (Some(path), mode) => Ok(Some((path, mode.unwrap_or(TapeMode::Replay).into()))),
+            (Some(path), mode) => Ok(Some((path, mode.unwrap_or(TapeModeArg::Replay).into()))),
             (None, Some(_)) => bail!("{origin} needs a tape: name one with --tape FILE, or export LLM_TAPE"),
             (None, None) => Ok(None),
         }
     }
 }
 
-impl From<TapeMode> for client::TapeMode {
-    fn from(typed: TapeMode) -> Self {
+impl From<TapeModeArg> for client::TapeMode {
+    fn from(typed: TapeModeArg) -> Self {
         match typed {
-            TapeMode::Replay => client::TapeMode::Replay,
-            TapeMode::Record => client::TapeMode::Record,
-            TapeMode::Auto => client::TapeMode::Auto,
+            TapeModeArg::Replay => client::TapeMode::Replay,
+            TapeModeArg::Record => client::TapeMode::Record,
+            TapeModeArg::Auto => client::TapeMode::Auto,
         }
     }
 }

@@ -4,12 +4,12 @@ mod form;
 mod key;
 mod tools;
 
-pub use form::{RequestForm, ToolsForm, ToolsMode};
+pub use form::{RequestForm, ToolsForm, ToolsModeChoice};
 pub use key::KeySource;
 pub use tools::{dialect, dialect_named, dialects, read as read_tools};
 
 use anyhow::{Result, anyhow, bail};
-use client::{AddressError, Header, Route, secrets_in_url, with_path_of};
+use client::{AddressError, RequestHeader, Route, secrets_in_url, with_path_of};
 use json::ToolList;
 use redact::{Redactor, is_secret_header};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub struct TurnSettings {
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
     /// How the model is to learn of its tools.
-    pub tools_mode: ToolsMode,
+    pub tools_mode: ToolsModeChoice,
     /// The dialect of tools in the prompt.
     pub dialect: Option<String>,
     /// The file of the user's own dialects.
@@ -57,7 +57,7 @@ pub struct TurnSettings {
 
 /// One turn, ready to become a request.
 #[derive(Debug)]
-pub struct Turn {
+pub struct TurnDraft {
     /// The API that is spoken.
     pub api: Api,
     /// What the user asks for beside the conversation.
@@ -70,26 +70,23 @@ pub struct Turn {
     pub dialect: &'static Dialect,
     /// The form of the first request.
     pub form: RequestForm,
-    headers: Vec<Header>,
-    key: KeySource,
+    settings: TurnSettings,
+    headers: Vec<RequestHeader>,
     is_key_needed: bool,
     /// Takes the key and whatever else is secret out of all that leaves.
     redactor: Redactor,
     conversation: Conversation,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
-    prefill: Option<String>,
-    max_frame: usize,
-    allows_insecure: bool,
 }
 
-impl Turn {
+impl TurnDraft {
     /// Puts the options together. The conversation comes later, so that a mistake here is reported before standard input is read.
     /// `recorded` is the API and the model of a tape. `is_probe` claims that no turn follows.
     ///
     /// # Errors
     /// One line that names the option and the remedy.
-    pub fn new(settings: &TurnSettings, recorded: Option<(Api, String)>, is_probe: bool) -> Result<Turn> {
+    pub fn new(settings: &TurnSettings, recorded: Option<(Api, String)>, is_probe: bool) -> Result<TurnDraft> {
         let dialects = dialects(settings.dialect_file.as_deref())?;
         let dialect = dialect(&dialects, settings.dialect.as_deref(), settings.tools_mode, is_probe)?;
         let (api, model) = recorded.unzip();
@@ -98,8 +95,8 @@ impl Turn {
         let Some(model) = model else { bail!("no model: name one with --model, or export LLM_MODEL") };
         let tools = settings.tools.as_deref().map(read_tools).transpose()?;
         let variable = |name: &str| std::env::var(name).ok();
-        let headers = settings.headers.iter().map(|typed| Header::read(typed, variable).map_err(refused));
-        let headers: Vec<Header> = headers.collect::<Result<_>>()?;
+        let headers = settings.headers.iter().map(|typed| RequestHeader::read(typed, variable).map_err(refused));
+        let headers: Vec<RequestHeader> = headers.collect::<Result<_>>()?;
         let options = RequestOptions {
             model,
             base_url: settings.base_url.clone().map(|url| with_path_of(url, api.base_url())),
@@ -116,25 +113,22 @@ impl Turn {
         // A server at an address of the user's may want no key, and a header may hold it.
         let is_provider = settings.base_url.is_none() && !route.is_local;
         let is_key_needed = is_provider && !headers.iter().any(|h| is_secret_header(&h.name));
-        let mut turn = Turn {
+        let mut turn = TurnDraft {
             api,
             options,
             route,
             dialects,
             dialect,
             form: RequestForm { is_whole: false, tools: ToolsForm::Native },
+            settings: settings.clone(),
             headers,
-            key: settings.key.clone(),
             is_key_needed,
             redactor: Redactor::default(),
             conversation: Conversation::default(),
             tools,
-            prefill: settings.prefill.clone(),
-            max_frame: settings.max_frame,
-            allows_insecure: settings.allows_insecure,
         };
         turn.redactor = Redactor::new(turn.secrets());
-        if settings.tools_mode == ToolsMode::Tag {
+        if settings.tools_mode == ToolsModeChoice::Tag {
             turn.form.tools = turn.tag();
         }
         Ok(turn)
@@ -162,7 +156,7 @@ impl Turn {
     /// # Errors
     /// See [`KeySource::key`].
     pub fn take_key(&mut self) -> Result<()> {
-        self.options.key = self.key.key(self.api, self.is_key_needed)?;
+        self.options.key = self.settings.key.key(self.api, self.is_key_needed)?;
         self.redactor = Redactor::new(self.secrets());
         Ok(())
     }
@@ -201,7 +195,7 @@ impl Turn {
     }
 
     fn secrets(&self) -> Vec<String> {
-        let in_headers = self.headers.iter().flat_map(Header::secrets);
+        let in_headers = self.headers.iter().flat_map(RequestHeader::secrets);
         in_headers.chain(secrets_in_url(self.url())).chain(self.options.key.clone()).collect()
     }
 
@@ -229,7 +223,7 @@ impl Turn {
     pub fn check(&self, request: &Request) -> Result<()> {
         match self.route.check(request, |name| self.is_secret(name)) {
             Ok(()) => Ok(()),
-            Err(AddressError::Exposed(_)) if self.allows_insecure => Ok(()),
+            Err(AddressError::Exposed(_)) if self.settings.allows_insecure => Ok(()),
             Err(e @ AddressError::Exposed(_)) => bail!("{e}, or --allow-insecure"),
             Err(e) => bail!("--base-url: {e}"),
         }
@@ -246,13 +240,13 @@ impl Turn {
             tools: self.tools.clone().filter(|_| tools_mode != "none"),
             tools_mode: Some(tools_mode.to_owned()),
             dialect: dialect.map(|d| d.name.to_owned()),
-            prefill: self.prefill.clone(),
+            prefill: self.settings.prefill.clone(),
             model: Some(self.options.model.clone()),
             attempt: (attempt > 1).then_some(attempt),
             fallback: form.is_whole,
             id: Some(request.name()),
             redactor: self.redactor.clone(),
-            max_frame: Some(self.max_frame),
+            max_frame: Some(self.settings.max_frame),
         }
     }
 }

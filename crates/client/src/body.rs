@@ -7,7 +7,7 @@ mod recorded;
 
 pub use file::FileBody;
 pub(crate) use live::{LiveBody, elapsed, ending};
-pub use piece::{Piece, What};
+pub use piece::{BodyPiece, PieceContent};
 
 use crate::{Error, Recording, Speed};
 use recorded::RecordedBody;
@@ -16,10 +16,10 @@ use upstream::tape::Exchange;
 
 /// The body of an answer, read piece by piece.
 #[derive(Debug)]
-pub struct Body(Origin);
+pub struct Body(BodyOrigin);
 
 #[derive(Debug)]
-enum Origin {
+enum BodyOrigin {
     File(FileBody),
     Recorded(RecordedBody),
     Live(Box<LiveBody>),
@@ -28,40 +28,40 @@ enum Origin {
 impl Body {
     /// A raw body in a file.
     pub fn of_file(file: FileBody) -> Body {
-        Body(Origin::File(file))
+        Body(BodyOrigin::File(file))
     }
 
     /// A recorded body, whose request is sent now.
     pub fn of_recording(recording: Recording, speed: Speed) -> Body {
-        Body(Origin::Recorded(RecordedBody::new(recording, speed)))
+        Body(BodyOrigin::Recorded(RecordedBody::new(recording, speed)))
     }
 
     pub(crate) fn of_network(live: LiveBody) -> Body {
-        Body(Origin::Live(Box::new(live)))
+        Body(BodyOrigin::Live(Box::new(live)))
     }
 
     /// Waits for the next bytes. The wait may be dropped and begun anew; do not call it after the end.
-    pub async fn next(&mut self) -> Piece<'_> {
+    pub async fn next(&mut self) -> BodyPiece<'_> {
         match &mut self.0 {
-            Origin::File(body) => body.next().await,
-            Origin::Recorded(body) => body.next().await,
-            Origin::Live(body) => body.next().await,
+            BodyOrigin::File(body) => body.next().await,
+            BodyOrigin::Recorded(body) => body.next().await,
+            BodyOrigin::Live(body) => body.next().await,
         }
     }
 
     /// Ends the reading before the body's own end. Returns the time of that, if it comes from the network.
     pub fn stop(&mut self) -> Option<Duration> {
         match &mut self.0 {
-            Origin::Live(body) => Some(body.stop()),
-            Origin::File(_) | Origin::Recorded(_) => None,
+            BodyOrigin::Live(body) => Some(body.stop()),
+            BodyOrigin::File(_) | BodyOrigin::Recorded(_) => None,
         }
     }
 
     /// The recording that was begun with the request, if there was one. The body was lost by `error` or had its own end.
     pub fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
         match self.0 {
-            Origin::Live(body) => body.recorded(error),
-            Origin::File(_) | Origin::Recorded(_) => None,
+            BodyOrigin::Live(body) => body.recorded(error),
+            BodyOrigin::File(_) | BodyOrigin::Recorded(_) => None,
         }
     }
 }

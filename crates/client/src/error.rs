@@ -38,9 +38,9 @@ pub enum ErrorKind {
     Connect,
     /// The connection was lost.
     Lost,
-    /// Nothing came for longer than [`crate::Limits::idle`].
+    /// Nothing came for longer than [`crate::TimeLimits::idle`].
     Idle,
-    /// The time of [`crate::Limits::deadline`] passed.
+    /// The time of [`crate::TimeLimits::deadline`] passed.
     Deadline,
     /// The connection was lost when this was recorded.
     RecordedLoss,

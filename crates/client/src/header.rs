@@ -4,7 +4,7 @@ use redact::is_secret_header;
 
 /// A header of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RequestHeader {
     /// Its name, as it was written.
     pub name: String,
     /// Its value.
@@ -30,12 +30,12 @@ pub enum HeaderError {
     Control(String),
 }
 
-impl Header {
+impl RequestHeader {
     /// Reads `NAME: VALUE`. A value may be or end with `$VARIABLE` or `${VARIABLE}`, which `variable` looks up.
     ///
     /// # Errors
     /// See [`HeaderError`].
-    pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Header, HeaderError> {
+    pub fn read(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<RequestHeader, HeaderError> {
         let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
         let parts = text.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim()));
         let Some((name, value)) = parts.filter(|(name, _)| !name.is_empty() && name.bytes().all(token)) else {
@@ -60,7 +60,7 @@ impl Header {
         if value.chars().any(char::is_control) {
             return Err(HeaderError::Control(name));
         }
-        Ok(Header { name, value, variable })
+        Ok(RequestHeader { name, value, variable })
     }
 
     /// Whether the value is from a variable, and must not be shown, whatever the name is.
@@ -90,8 +90,8 @@ fn is_variable(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Header, HeaderError> {
-        Header::read(text, |name| (name == "KEY").then(|| " k-1\n".to_owned()))
+    fn read(text: &str) -> Result<RequestHeader, HeaderError> {
+        RequestHeader::read(text, |name| (name == "KEY").then(|| " k-1\n".to_owned()))
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The way out to the network, and what replaces it: recorded answers, and faults put into them.
 //!
 //! What it is: [`Network`], which sends requests to one server, any number at once, and gives each answer as a [`Body`] that is read
-//! piece by piece; [`Limits`] on how long that may take; [`Route`], which finds out whether a server is on this machine and a secret
-//! may go there; [`Header`], a header whose value may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and
+//! piece by piece; [`TimeLimits`] on how long that may take; [`Route`], which finds out whether a server is on this machine and a secret
+//! may go there; [`RequestHeader`], a header whose value may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and
 //! after which [`Wait`]; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and what goes wrong in it. All settings are
 //! values, and all errors are types: [`Error`] names what happened, and the caller adds which of its options helps.
 //!
@@ -27,11 +27,11 @@ mod thread;
 mod trouble;
 
 pub use attempts::{AttemptPolicy, Attempts, NextAttempt};
-pub use body::{Body, FileBody, Piece, What};
+pub use body::{Body, BodyPiece, FileBody, PieceContent};
 pub use error::{Error, ErrorKind};
 pub use faults::{Faults, Resplit, Stall};
-pub use header::{Header, HeaderError};
-pub use limits::Limits;
+pub use header::{HeaderError, RequestHeader};
+pub use limits::TimeLimits;
 pub use network::{Network, NetworkError, Response};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use recording::{Recording, Speed, TimedRead};

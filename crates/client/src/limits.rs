@@ -7,14 +7,14 @@ use tokio::time::Instant;
 
 /// How long to wait for an answer and its pieces. No limits are the default, as a recording wants it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Limits {
+pub struct TimeLimits {
     /// The longest silence.
     pub idle: Option<Duration>,
     /// When everything must be over.
     pub deadline: Option<Instant>,
 }
 
-impl Limits {
+impl TimeLimits {
     /// Waits for `work`. `Err` when a limit passes first, or when the deadline has passed already: bytes that arrive without a
     /// pause never make a wait.
     pub(crate) async fn wait<T>(self, work: impl Future<Output = T>) -> Result<T, Error> {
@@ -34,7 +34,7 @@ impl Limits {
     /// # Errors
     /// When the deadline passes first.
     pub async fn sleep(self, time: Duration) -> Result<(), Error> {
-        Limits { idle: None, ..self }.wait(tokio::time::sleep(time)).await
+        TimeLimits { idle: None, ..self }.wait(tokio::time::sleep(time)).await
     }
 
     /// Whether the deadline has passed.

@@ -2,7 +2,7 @@
 
 use crate::body::{Body, LiveBody, elapsed, ending};
 use crate::resolve::Resolver;
-use crate::{Error, Limits, Route};
+use crate::{Error, Route, TimeLimits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -65,7 +65,7 @@ impl Network {
     pub async fn send(
         &self,
         request: &Request,
-        limits: Limits,
+        limits: TimeLimits,
         recording: Option<Box<Exchange>>,
     ) -> Result<Response, (Error, Option<Box<Exchange>>)> {
         let sent = Instant::now();

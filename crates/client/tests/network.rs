@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 use tokio::time::Instant;
-use toolpipe_client::{Body, ErrorKind, Limits, Network, Recorder, Route, TapeMode, What};
+use toolpipe_client::{Body, ErrorKind, Network, PieceContent, Recorder, Route, TapeMode, TimeLimits};
 use upstream::tape::Ending;
 use upstream::{Api, Request};
 
@@ -46,9 +46,9 @@ async fn read(mut body: Body) -> (Vec<u8>, Option<ErrorKind>) {
     let mut bytes = vec![];
     loop {
         match body.next().await.what {
-            What::Bytes(more) => bytes.extend_from_slice(more),
-            What::End => return (bytes, None),
-            What::Lost(error) => return (bytes, Some(error.kind)),
+            PieceContent::Bytes(more) => bytes.extend_from_slice(more),
+            PieceContent::End => return (bytes, None),
+            PieceContent::Lost(error) => return (bytes, Some(error.kind)),
         }
     }
 }
@@ -72,7 +72,7 @@ fn several_requests_are_on_their_way_at_once() {
         for _ in 0..AT_ONCE {
             let (network, request) = (network.clone(), request(&url));
             tasks.spawn(async move {
-                let response = network.send(&request, Limits::default(), None).await.map_err(|(e, _)| e).unwrap();
+                let response = network.send(&request, TimeLimits::default(), None).await.map_err(|(e, _)| e).unwrap();
                 read(response.body).await
             });
         }
@@ -89,14 +89,14 @@ fn a_silence_and_a_deadline_end_the_wait() {
     });
     run(async {
         let short = Duration::from_millis(20);
-        let idle = Limits { idle: Some(short), deadline: None };
-        let deadline = Limits { idle: None, deadline: Some(Instant::now() + short) };
+        let idle = TimeLimits { idle: Some(short), deadline: None };
+        let deadline = TimeLimits { idle: None, deadline: Some(Instant::now() + short) };
         for (limits, kind) in [(idle, ErrorKind::Idle), (deadline, ErrorKind::Deadline)] {
             let (error, _) = network(&url).send(&request(&url), limits, None).await.unwrap_err();
             assert!(error.kind == kind && error.is_timeout(), "{error}");
         }
         // A deadline that has passed counts also where nothing waits.
-        let passed = Limits { idle: None, deadline: Some(Instant::now()) };
+        let passed = TimeLimits { idle: None, deadline: Some(Instant::now()) };
         assert_eq!(passed.sleep(Duration::ZERO).await.unwrap_err().kind, ErrorKind::Deadline);
     });
 }
@@ -107,7 +107,7 @@ fn a_redirect_is_returned_and_not_followed() {
         stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").unwrap();
     });
     let response = run(async {
-        network(&url).send(&request(&url), Limits::default(), None).await.map_err(|(error, _)| error).unwrap()
+        network(&url).send(&request(&url), TimeLimits::default(), None).await.map_err(|(error, _)| error).unwrap()
     });
     assert_eq!((response.head.status, response.head.header("location")), (302, Some("http://127.0.0.1:1/")));
 }
@@ -125,13 +125,14 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
         let mut request = request(&url);
         request.headers.push(("x-mine".to_owned(), "s3cret-1".to_owned()));
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &request, |name| name == "x-mine"));
-        let response = network(&url).send(&request, Limits::default(), recording).await.map_err(|(e, _)| e).unwrap();
+        let response =
+            network(&url).send(&request, TimeLimits::default(), recording).await.map_err(|(e, _)| e).unwrap();
         let mut body = response.body;
-        while let What::Bytes(_) = body.next().await.what {}
+        while let PieceContent::Bytes(_) = body.next().await.what {}
         recorder.keep(*body.recorded(None).unwrap());
         let nobody = self::request("http://127.0.0.1:1");
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &nobody, |_| false));
-        let (error, recorded) = network(&nobody.url).send(&nobody, Limits::default(), recording).await.unwrap_err();
+        let (error, recorded) = network(&nobody.url).send(&nobody, TimeLimits::default(), recording).await.unwrap_err();
         let recorded = recorded.unwrap();
         assert_eq!((error.kind, recorded.end.unwrap().1), (ErrorKind::Refused, Ending::Reset));
         recorder.keep(*recorded);

@@ -17,7 +17,7 @@ use base64::Engine;
 use names::is_secret_member;
 use serde_json::{Map, Value};
 use shape::{begun_shape, shapes};
-use spelling::Spellings;
+use spelling::SecretSpellings;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub const REDACTED: &str = "[redacted]";
 /// Takes secrets out of texts, JSON and URLs. Cheap to clone: all ways out of a command share one.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    secrets: Arc<Spellings>,
+    secrets: Arc<SecretSpellings>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -41,7 +41,7 @@ impl Redactor {
     /// `secrets` are the keys of this process. They are found whatever their shape and however they are escaped. A secret of fewer
     /// than six bytes would be found in any text, so it is ignored.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
-        Redactor { secrets: Arc::new(Spellings::new(secrets)) }
+        Redactor { secrets: Arc::new(SecretSpellings::new(secrets)) }
     }
 
     /// A redactor of the secrets among the variables of an environment: those with the name of a credential (`OPENAI_API_KEY`,

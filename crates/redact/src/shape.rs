@@ -40,7 +40,7 @@ pub(super) fn begun_shape(bytes: &[u8]) -> usize {
 const LONGEST: usize = 2048;
 
 /// A well-known kind of key.
-struct Shape {
+struct KeyShape {
     prefix: &'static str,
     /// The least number of bytes after the prefix.
     least: usize,
@@ -48,7 +48,7 @@ struct Shape {
     wide: bool,
 }
 
-impl Shape {
+impl KeyShape {
     /// Whether this byte may belong to the part after the prefix.
     fn has(&self, b: u8) -> bool {
         let is_wide = self.wide && matches!(b, b'.' | b'~' | b'+' | b'/' | b'=');
@@ -56,14 +56,14 @@ impl Shape {
     }
 }
 
-const fn shape(prefix: &'static str, least: usize) -> Shape {
-    Shape { prefix, least, wide: false }
+const fn shape(prefix: &'static str, least: usize) -> KeyShape {
+    KeyShape { prefix, least, wide: false }
 }
 
 /// The prefixes that providers chose so that leaked keys can be found, such as GitHub's
 /// (<https://github.blog/changelog/2021-03-31-authentication-token-format-updates-are-generally-available/>), and AWS's for access keys
 /// (<https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html>).
-const SHAPES: [Shape; 24] = [
+const SHAPES: [KeyShape; 24] = [
     shape("sk-", 16),   // OpenAI, Anthropic, DeepSeek, OpenRouter, …
     shape("AIza", 30),  // Google
     shape("ya29.", 20), // Google OAuth
@@ -86,8 +86,8 @@ const SHAPES: [Shape; 24] = [
     shape("hf_", 30),     // Hugging Face
     shape("tgp_v1_", 20), // Together
     shape("AKIA", 16),    // AWS
-    Shape { prefix: "Bearer ", least: 16, wide: true },
-    Shape { prefix: "bearer ", least: 16, wide: true },
+    KeyShape { prefix: "Bearer ", least: 16, wide: true },
+    KeyShape { prefix: "bearer ", least: 16, wide: true },
 ];
 
 /// The bytes that a shape begins with.
@@ -101,7 +101,7 @@ const STARTS: [bool; 256] = {
     t
 };
 
-fn kind(shape: &Shape) -> &'static str {
+fn kind(shape: &KeyShape) -> &'static str {
     match shape.prefix {
         "sk-" => "sk-…",
         "Bearer " | "bearer " => "Bearer …",

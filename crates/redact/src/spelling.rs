@@ -16,14 +16,14 @@ const BACKSLASHES: usize = 7;
 
 /// Secrets, ready to be looked for.
 #[derive(Clone, Default)]
-pub(super) struct Spellings {
+pub(super) struct SecretSpellings {
     plain: Vec<Vec<u8>>,
     /// The parts of their base64 that do not depend on what surrounds them.
     encoded: Vec<Vec<u8>>,
 }
 
-impl Spellings {
-    pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> Spellings {
+impl SecretSpellings {
+    pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> SecretSpellings {
         let mut plain: Vec<Vec<u8>> =
             secrets.into_iter().filter(|s| s.len() >= LEAST).map(String::into_bytes).collect();
         plain.sort();
@@ -31,7 +31,7 @@ impl Spellings {
         let mut encoded: Vec<Vec<u8>> = plain.iter().flat_map(|secret| inside_base64(secret)).collect();
         encoded.sort();
         encoded.dedup();
-        Spellings { plain, encoded }
+        SecretSpellings { plain, encoded }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -183,7 +183,7 @@ mod tests {
     fn left(secret: &str, text: &str) -> String {
         let mut out = String::new();
         let mut at = 0;
-        for range in Spellings::new([secret.to_owned()]).find(text.as_bytes()) {
+        for range in SecretSpellings::new([secret.to_owned()]).find(text.as_bytes()) {
             out += &text[at..range.start.max(at)];
             at = at.max(range.end);
         }

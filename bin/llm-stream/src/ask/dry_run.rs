@@ -4,7 +4,7 @@ use super::opening::Opening;
 use super::settings::AskSettings;
 use crate::output::Out;
 use crate::stream::{Watch, runtime};
-use crate::turn::Turn;
+use crate::turn::TurnDraft;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -32,7 +32,7 @@ pub fn dry_run(settings: &AskSettings) -> Result<Status> {
 }
 
 /// Prints the body of the request on one line, or indented at a terminal; its address goes to standard error.
-fn show(turn: &Turn, out: &mut Out) -> Result<Status> {
+fn show(turn: &TurnDraft, out: &mut Out) -> Result<Status> {
     let request = turn.request(turn.form)?;
     let mut body = request.body.clone();
     if std::io::stdout().is_terminal() {

@@ -1,11 +1,11 @@
 //! What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of the tools.
 
 use super::settings::AskSettings;
-use crate::auto::Auto;
+use crate::auto::AutoMode;
 use crate::input;
 use crate::output::{Messages, Out};
 use crate::stream::Watch;
-use crate::turn::{ToolsMode, Turn};
+use crate::turn::{ToolsModeChoice, TurnDraft};
 use anyhow::{Result, anyhow};
 use client::{Network, Recorder, RecorderError};
 use event::payload::Warning;
@@ -15,7 +15,7 @@ use stdio::Failure;
 pub struct Opening<'s> {
     pub settings: &'s AskSettings,
     pub recorder: Option<Recorder>,
-    pub turn: Turn,
+    pub turn: TurnDraft,
 }
 
 impl<'s> Opening<'s> {
@@ -29,7 +29,7 @@ impl<'s> Opening<'s> {
             RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
             e => e.into(),
         })?;
-        let turn = Turn::new(&settings.turn, recorder.as_ref().and_then(Recorder::first), is_probe)?;
+        let turn = TurnDraft::new(&settings.turn, recorder.as_ref().and_then(Recorder::first), is_probe)?;
         let mut opening = Opening { settings, recorder, turn };
         opening.hide_secrets();
         Ok(opening)
@@ -71,8 +71,8 @@ impl<'s> Opening<'s> {
     }
 
     /// Decides how the model learns of its tools.
-    pub fn auto(&self) -> Auto<'_> {
-        Auto { settings: &self.settings.auto, turn: &self.turn }
+    pub fn auto(&self) -> AutoMode<'_> {
+        AutoMode { settings: &self.settings.auto, turn: &self.turn }
     }
 
     /// Reads standard input; returns the question as a chat message. A signal may have ended the reading. Lines of a log that are not
@@ -103,18 +103,18 @@ impl<'s> Opening<'s> {
     /// change it. A signal may have ended the search.
     ///
     /// # Errors
-    /// As [`Auto::decide`].
+    /// As [`AutoMode::decide`].
     pub async fn decide(&mut self, network: Option<&Network>, watch: &Watch, out: &Out) -> Result<bool> {
-        if self.settings.turn.tools_mode != ToolsMode::Auto || !self.turn.has_tools() || self.is_enough() {
+        if self.settings.turn.tools_mode != ToolsModeChoice::Auto || !self.turn.has_tools() || self.is_enough() {
             return Ok(false);
         }
         let auto = self.auto();
-        let verdict = auto.decide(self.recorder.as_ref(), network, watch, out.messages()).await?;
+        let decision = auto.decide(self.recorder.as_ref(), network, watch, out.messages()).await?;
         if watch.signal().is_none() {
-            out.messages().verbose(format_args!("tools mode auto: {}", auto.show(&verdict)));
+            out.messages().verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
         }
-        self.turn.form.tools = verdict.form;
-        Ok(!verdict.is_firm())
+        self.turn.form.tools = decision.form;
+        Ok(!decision.is_firm())
     }
 
     /// `error` without the secrets of the turn.

@@ -6,7 +6,7 @@ use crate::stream::{Watch, runtime};
 use anyhow::Result;
 use stdio::Status;
 
-/// Prints the verdict as JSON.
+/// Prints the decision as JSON.
 ///
 /// # Errors
 /// One line for a mistake in the arguments or in a file that they name, or for a server that cannot be reached; failures of standard
@@ -20,11 +20,11 @@ pub fn probe(settings: &AskSettings) -> Result<Status> {
         let mut out = opening.out();
         let network = if opening.recorder.is_some() { None } else { Some(opening.network()?) };
         let auto = opening.auto();
-        let verdict = auto.find(network.as_ref(), &watch, out.messages(), true).await?;
+        let decision = auto.find(network.as_ref(), &watch, out.messages(), true).await?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
-        out.text(&auto.show(&verdict))?;
+        out.text(&auto.show(&decision))?;
         Ok(Status::Done)
     });
     found.map_err(|e| opening.redacted(e))

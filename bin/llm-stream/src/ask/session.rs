@@ -7,7 +7,8 @@ use crate::stream::{Interrupt, Pulse, ResponseEnd, Watch, end, write_events};
 use crate::turn::ToolsForm;
 use anyhow::{Context, Result};
 use client::{
-    AttemptPolicy, Attempts, Body, Error, Limits, Network, NextAttempt, Recording, Response, Speed, Trouble, Wait, What,
+    AttemptPolicy, Attempts, Body, Error, Network, NextAttempt, PieceContent, Recording, Response, Speed, TimeLimits,
+    Trouble, Wait,
 };
 use event::payload::Warning;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use upstream::{End, Request, Stream};
 const ERROR_BODY: usize = 1 << 20;
 
 /// One turn and all it needs.
-pub struct Session<'a, 's> {
+pub struct AskSession<'a, 's> {
     pub opening: &'a mut Opening<'s>,
     /// Whether the tools go into the prompt if the provider refuses them.
     pub may_tag: bool,
@@ -36,7 +37,7 @@ enum AttemptEnd {
     Failed(Trouble),
 }
 
-impl Session<'_, '_> {
+impl AskSession<'_, '_> {
     /// Asks until something of an answer is written, and writes the events. Returns the signal that ended it, if one did.
     ///
     /// # Errors
@@ -91,7 +92,7 @@ impl Session<'_, '_> {
                 NextAttempt::Again(wait) => {
                     self.announce(&trouble, &wait);
                     self.out.flush()?;
-                    let limits = Limits { idle: None, deadline };
+                    let limits = TimeLimits { idle: None, deadline };
                     tokio::select! {
                         biased;
                         interrupt = self.watch.interrupt() => {
@@ -164,7 +165,7 @@ impl Session<'_, '_> {
         let network = self.network.as_ref().context("neither a network nor a tape that answers")?;
         self.out.flush()?;
         self.out.messages().request(request);
-        let limits = Limits { idle: Some(self.opening.settings.connection.idle_timeout), deadline };
+        let limits = TimeLimits { idle: Some(self.opening.settings.connection.idle_timeout), deadline };
         let answered = tokio::select! {
             biased;
             answered = network.send(request, limits, recording) => answered,
@@ -233,9 +234,9 @@ impl Session<'_, '_> {
             };
             match next.map_err(Interrupt::signal) {
                 Err(signal) => return Ok((bytes, Err(signal?))),
-                Ok(What::Bytes(more)) if bytes.len() < ERROR_BODY => bytes.extend_from_slice(more),
-                Ok(What::Bytes(_) | What::End) => return Ok((bytes, Ok(None))),
-                Ok(What::Lost(error)) => return Ok((bytes, Ok(Some(error)))),
+                Ok(PieceContent::Bytes(more)) if bytes.len() < ERROR_BODY => bytes.extend_from_slice(more),
+                Ok(PieceContent::Bytes(_) | PieceContent::End) => return Ok((bytes, Ok(None))),
+                Ok(PieceContent::Lost(error)) => return Ok((bytes, Ok(Some(error)))),
             }
         }
     }

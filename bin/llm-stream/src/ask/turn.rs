@@ -1,7 +1,7 @@
 //! The next turn of the conversation on standard input.
 
 use super::opening::Opening;
-use super::session::Session;
+use super::session::AskSession;
 use super::settings::AskSettings;
 use crate::stream::{Watch, runtime};
 use anyhow::Result;
@@ -45,7 +45,7 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
             out.flush()?;
             return Ok(Status::Error);
         }
-        let session = Session { opening: &mut opening, may_tag, network, watch: &watch, out: &mut out };
+        let session = AskSession { opening: &mut opening, may_tag, network, watch: &watch, out: &mut out };
         let signal = session.run().await?;
         out.flush()?;
         if let Some(signal) = signal {

@@ -3,7 +3,7 @@
 use super::lost;
 use super::watch::Watch;
 use crate::output::{Clock, Out};
-use client::{Body, Error, What};
+use client::{Body, Error, PieceContent};
 use event::payload::Millis;
 use std::time::Duration;
 use stdio::Failure;
@@ -80,10 +80,10 @@ pub async fn write_events(
         let mut error = None;
         match what.filter(|_| signal.is_none()) {
             None => stream.finish(End::Cancelled, &mut sink),
-            Some(What::Bytes(bytes)) => stream.push(bytes, &mut sink),
-            Some(What::End) => stream.finish(End::Eof, &mut sink),
-            Some(What::Lost(lost)) if !had_started => return Ok(ResponseEnd::Lost(lost)),
-            Some(What::Lost(lost)) => {
+            Some(PieceContent::Bytes(bytes)) => stream.push(bytes, &mut sink),
+            Some(PieceContent::End) => stream.finish(End::Eof, &mut sink),
+            Some(PieceContent::Lost(lost)) if !had_started => return Ok(ResponseEnd::Lost(lost)),
+            Some(PieceContent::Lost(lost)) => {
                 stream.finish(lost::end(&lost), &mut sink);
                 error = Some(lost);
             }

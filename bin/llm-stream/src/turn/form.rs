@@ -25,7 +25,7 @@ pub enum ToolsForm {
 
 /// What the user asks for. The comments are those of `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ToolsMode {
+pub enum ToolsModeChoice {
     /// In the request's own field
     Native,
     /// In the system prompt, in a dialect's form

@@ -1,6 +1,6 @@
 //! The tools of a turn, and the dialect of its prompt.
 
-use super::form::ToolsMode;
+use super::form::ToolsModeChoice;
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
 use tag::{DEFAULT, Dialect, Dialects};
@@ -30,8 +30,13 @@ pub fn dialects(path: Option<&Path>) -> Result<Dialects> {
 ///
 /// # Errors
 /// An unknown name, or a name in native mode, which has no use for it. `is_probe` allows that.
-pub fn dialect(dialects: &Dialects, named: Option<&str>, mode: ToolsMode, is_probe: bool) -> Result<&'static Dialect> {
-    if let (Some(name), ToolsMode::Native, false) = (named, mode, is_probe) {
+pub fn dialect(
+    dialects: &Dialects,
+    named: Option<&str>,
+    mode: ToolsModeChoice,
+    is_probe: bool,
+) -> Result<&'static Dialect> {
+    if let (Some(name), ToolsModeChoice::Native, false) = (named, mode, is_probe) {
         bail!("--dialect {name} is for tools in the prompt: add --tools-mode tag, or auto");
     }
     match (named, dialects.own()) {

@@ -1,6 +1,6 @@
 //! A raw body in a file, or anywhere else that can be read, block by block.
 
-use super::piece::{Piece, What};
+use super::piece::{BodyPiece, PieceContent};
 use crate::{Error, thread};
 use std::fs::File;
 use std::io;
@@ -14,14 +14,14 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Debug)]
 pub struct FileBody {
     name: String,
-    origin: Origin,
+    origin: FileOrigin,
     block: Vec<u8>,
     /// Whether the block holds bytes that [`FileBody::ahead`] read and [`FileBody::next`] has not returned.
     is_ahead: bool,
 }
 
 #[derive(Debug)]
-enum Origin {
+enum FileOrigin {
     File(File),
     /// A pipe, a socket: another thread waits there, so that this one can wait for something else, too.
     Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
@@ -35,7 +35,7 @@ impl FileBody {
     pub fn open(path: &Path) -> io::Result<FileBody> {
         let name = path.display().to_string();
         if std::fs::metadata(path)?.is_file() {
-            return Ok(FileBody::new(name, Origin::File(File::open(path)?)));
+            return Ok(FileBody::new(name, FileOrigin::File(File::open(path)?)));
         }
         // Opening a named pipe waits for its writer.
         let path = path.to_owned();
@@ -50,16 +50,16 @@ impl FileBody {
         name: String,
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
     ) -> io::Result<FileBody> {
-        Ok(FileBody::new(name, Origin::Thread(blocks(open)?)))
+        Ok(FileBody::new(name, FileOrigin::Thread(blocks(open)?)))
     }
 
-    fn new(name: String, origin: Origin) -> FileBody {
+    fn new(name: String, origin: FileOrigin) -> FileBody {
         FileBody { name, origin, block: vec![], is_ahead: false }
     }
 
     /// Whether a read may wait for long.
     pub fn may_wait(&self) -> bool {
-        matches!(self.origin, Origin::Thread(_))
+        matches!(self.origin, FileOrigin::Thread(_))
     }
 
     /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all that was read ahead so far.
@@ -78,39 +78,39 @@ impl FileBody {
         Ok(&self.block)
     }
 
-    pub(crate) async fn next(&mut self) -> Piece<'_> {
+    pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
         if !std::mem::take(&mut self.is_ahead) || self.block.is_empty() {
             match self.fill().await {
-                Ok(()) if self.block.is_empty() => return Piece { at: None, what: What::End },
+                Ok(()) if self.block.is_empty() => return BodyPiece { at: None, what: PieceContent::End },
                 Ok(()) => {}
-                Err(e) => return Piece { at: None, what: What::Lost(Error::file(&self.name, &e)) },
+                Err(e) => return BodyPiece { at: None, what: PieceContent::Lost(Error::file(&self.name, &e)) },
             }
         }
-        Piece { at: None, what: What::Bytes(&self.block) }
+        BodyPiece { at: None, what: PieceContent::Bytes(&self.block) }
     }
 
     /// Reads the next block into the same memory; an empty one is the end.
     async fn fill(&mut self) -> io::Result<()> {
         match &mut self.origin {
-            Origin::File(file) => {
+            FileOrigin::File(file) => {
                 self.block.resize(BLOCK, 0);
                 let n = read(file, &mut self.block)?;
                 self.block.truncate(n);
             }
-            Origin::Thread(_) => self.block = self.read().await?,
+            FileOrigin::Thread(_) => self.block = self.read().await?,
         }
         Ok(())
     }
 
     async fn read(&mut self) -> io::Result<Vec<u8>> {
         match &mut self.origin {
-            Origin::File(file) => {
+            FileOrigin::File(file) => {
                 let mut block = vec![0; BLOCK];
                 let n = read(file, &mut block)?;
                 block.truncate(n);
                 Ok(block)
             }
-            Origin::Thread(blocks) => blocks.recv().await.unwrap_or_else(|| Ok(vec![])),
+            FileOrigin::Thread(blocks) => blocks.recv().await.unwrap_or_else(|| Ok(vec![])),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A body that the network brings.
 
-use super::piece::{Piece, What};
-use crate::{Error, Limits};
+use super::piece::{BodyPiece, PieceContent};
+use crate::{Error, TimeLimits};
 use std::time::Duration;
 use tokio::time::Instant;
 use upstream::tape::{Ending, Exchange, Head, Read};
@@ -11,7 +11,7 @@ use upstream::tape::{Ending, Exchange, Head, Read};
 pub(crate) struct LiveBody {
     response: reqwest::Response,
     sent: Instant,
-    limits: Limits,
+    limits: TimeLimits,
     chunk: Vec<u8>,
     recording: Option<Box<Exchange>>,
     /// The time of the last line of the recording.
@@ -25,7 +25,7 @@ impl LiveBody {
     pub(crate) fn new(
         response: reqwest::Response,
         sent: Instant,
-        limits: Limits,
+        limits: TimeLimits,
         head: &Head,
         recording: Option<Box<Exchange>>,
     ) -> LiveBody {
@@ -33,7 +33,7 @@ impl LiveBody {
         LiveBody { response, sent, limits, chunk: vec![], recording, last: head.after, ended: None }
     }
 
-    pub(crate) async fn next(&mut self) -> Piece<'_> {
+    pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
         let came = self.limits.wait(self.response.chunk()).await;
         let at = elapsed(self.sent);
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
@@ -44,13 +44,13 @@ impl LiveBody {
                     exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: self.chunk.clone() });
                     self.last = at;
                 }
-                return Piece { at: Some(at), what: What::Bytes(&self.chunk) };
+                return BodyPiece { at: Some(at), what: PieceContent::Bytes(&self.chunk) };
             }
-            Ok(None) => What::End,
-            Err(error) => What::Lost(error),
+            Ok(None) => PieceContent::End,
+            Err(error) => PieceContent::Lost(error),
         };
         self.ended = Some(at);
-        Piece { at: Some(at), what }
+        BodyPiece { at: Some(at), what }
     }
 
     pub(crate) fn stop(&mut self) -> Duration {

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 /// What one wait for the next bytes of a body gives.
 #[derive(Debug)]
-pub struct Piece<'a> {
+pub struct BodyPiece<'a> {
     /// When it came, since the request was sent; `None` in a body without times.
     pub at: Option<Duration>,
     /// What came.
-    pub what: What<'a>,
+    pub what: PieceContent<'a>,
 }
 
-/// What came: see [`Piece`].
+/// What came: see [`BodyPiece`].
 #[derive(Debug)]
-pub enum What<'a> {
+pub enum PieceContent<'a> {
     /// Bytes, at least one.
     Bytes(&'a [u8]),
     /// The body's own end.

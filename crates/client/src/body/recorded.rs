@@ -1,6 +1,6 @@
 //! A recorded body in memory, played at a chosen speed.
 
-use super::piece::{Piece, What};
+use super::piece::{BodyPiece, PieceContent};
 use crate::{Recording, Speed};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -24,7 +24,7 @@ impl RecordedBody {
         RecordedBody { recording, speed, begin: Instant::now(), next: 0, stalled: Duration::ZERO, due: None }
     }
 
-    pub(crate) async fn next(&mut self) -> Piece<'_> {
+    pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
         let read = self.recording.reads.get(self.next);
         let (at, stall) = read.map_or((self.recording.ended, Duration::ZERO), |read| (read.at, read.stall));
         if self.due.is_none() {
@@ -43,11 +43,11 @@ impl RecordedBody {
         let at = at.map(|at| at + self.stalled);
         self.next += 1;
         let what = match (self.recording.reads.get(self.next - 1), &self.recording.error) {
-            (Some(read), _) => What::Bytes(&read.bytes),
-            (None, Some(error)) => What::Lost(error.clone()),
-            (None, None) => What::End,
+            (Some(read), _) => PieceContent::Bytes(&read.bytes),
+            (None, Some(error)) => PieceContent::Lost(error.clone()),
+            (None, None) => PieceContent::End,
         };
-        Piece { at, what }
+        BodyPiece { at, what }
     }
 
     fn due(&self, at: Option<Duration>) -> Option<Instant> {
