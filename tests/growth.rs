@@ -9,7 +9,7 @@ mod cost;
 #[path = "pipeline/units.rs"]
 mod units;
 
-use accumulate::{Accumulate, Options, Shape};
+use accumulate::{Accumulate, Options, ResponseShape};
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use detect::{Answers, CallFilter, Detect};
 use event::{Chain, Event, Machine, Scanner, quoted};
@@ -124,7 +124,8 @@ fn arguments_of_native_calls() {
     let markers: BTreeSet<String> = Dialect::all().iter().flat_map(units::markers).collect();
     let partial = Options { keep_deltas: true, partial: true, ..Options::default() };
     let [plain, partial, shape] =
-        [Options::default(), partial, Options { shape: Some(Shape::Openai), ..Options::default() }].map(Rc::new);
+        [Options::default(), partial, Options { shape: Some(ResponseShape::Openai), ..Options::default() }]
+            .map(Rc::new);
     let mut cases = Vec::new();
     for unit in units::JSON {
         for first in ["", "{\"a\":1}", "{\"a\":\"", "{\"a\":[", "{'a':"] {

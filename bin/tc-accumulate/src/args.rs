@@ -1,6 +1,6 @@
-//! What was typed.
+//! The arguments of the command.
 
-use accumulate::{EmitOn, Options, Shape};
+use accumulate::{EmitOn, Options, ResponseShape};
 use clap::{Parser, ValueEnum};
 use json::ToolList;
 use std::path::PathBuf;
@@ -20,19 +20,19 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
     /// When a call is written: once its arguments have closed, once the provider closed its block or a later call began, or
-    /// once the stream has ended well
+    /// once the stream has ended without an error
     #[arg(long, value_enum, value_name = "LEVEL", default_value = "balanced")]
     pub emit_on: Level,
-    /// What may be mended in arguments that are no JSON: nothing, or their syntax (every edit is listed; never where the text was cut)
+    /// What is repaired in arguments that are not valid JSON: nothing, or their syntax (every edit is listed; a text that was cut is never repaired)
     #[arg(long, value_enum, value_name = "WHAT", default_value = "syntax")]
     pub repair: Repair,
-    /// Pass the deltas on too
+    /// Pass the deltas, too
     #[arg(long)]
     pub keep_deltas: bool,
     /// Write `tool_call_partial` events: the best reading of the arguments so far, for user interfaces
     #[arg(long)]
     pub partial: bool,
-    /// Write events, or one whole non-streamed response a stream in a provider's shape
+    /// Write events, or one whole response for each stream, in a provider's shape
     #[arg(long = "as", value_enum, value_name = "SHAPE", default_value = "events")]
     pub shape: As,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub enum As {
 }
 
 impl Args {
-    /// What to make of each stream.
+    /// The options of the machines.
     ///
     /// # Errors
     /// When the tools file cannot be read.
@@ -92,14 +92,14 @@ impl Args {
             partial: self.partial,
             shape: match self.shape {
                 As::Events => None,
-                As::Openai => Some(Shape::Openai),
-                As::Anthropic => Some(Shape::Anthropic),
-                As::Gemini => Some(Shape::Gemini),
+                As::Openai => Some(ResponseShape::Openai),
+                As::Anthropic => Some(ResponseShape::Anthropic),
+                As::Gemini => Some(ResponseShape::Gemini),
             },
         })
     }
 
-    /// How to drive the machines.
+    /// The options of reading and writing.
     pub fn filter(&self) -> stdio::Filter {
         let mut filter = self.common.filter("tc-accumulate", self.files.clone());
         if !matches!(self.shape, As::Events) {

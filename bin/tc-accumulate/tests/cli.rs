@@ -19,7 +19,7 @@ fn run(args: &[&str], events: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The lines that came out, shortened: `tool_call` and `retract` with what matters, other events by their type.
+/// The lines of the output, shortened: `tool_call` and `retract` with what matters, other events by their type.
 fn told(out: &Output) -> Vec<String> {
     String::from_utf8_lossy(&out.stdout)
         .lines()
@@ -77,7 +77,7 @@ fn what_was_cut_never_runs() {
         ),
         (&[START, OPEN, CUT], &["stream_start", "call a f incomplete ", "stream_end"]),
         (&[START, OPEN, CLOSE], &["stream_start", "call a f {\"x\":1} balanced", "retract a stream_failed"]),
-        // A finish reason proves nothing: the text is open.
+        // Whatever the finish reason is, the text is open.
         (&[START, OPEN, STOP], &["stream_start", "call a f incomplete ", "message", "stream_end"]),
         // The block of a call without arguments closes also when the token limit was hit right after its name.
         (&[START, named, done, LENGTH], &["stream_start", "call a f incomplete ", "message", "stream_end"]),
@@ -145,7 +145,7 @@ fn twice_is_once() {
     }
 }
 
-/// Kept deltas make the same calls once more: none of them may leave a second time, and no warning either.
+/// Deltas that were kept make the same calls again: neither a call nor a warning may be written twice.
 #[test]
 fn twice_is_once_for_every_case_with_kept_deltas() {
     let cases = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/cases");

@@ -1,24 +1,24 @@
-//! What this filter wrote of a choice when the stream went through it before, so that it writes none of it twice.
+//! The output of this filter that is in its input: a stream that goes through it twice gets each line once (law 3 of the protocol).
 
-use crate::call::Call;
+use crate::call::OpenCall;
 use std::collections::{HashMap, HashSet};
 
-/// Whole calls and warnings that are in the input already.
+/// Calls and warnings of one choice that are in the input already.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
-    /// The deltas may be in the input too, and make the same calls again: each then takes its place, and those without deltas
+pub(crate) struct EarlierOutput {
+    /// Where the deltas are in the input, too, they make the same calls again, and each takes its place here. Calls without deltas
     /// follow at the end.
-    calls: Vec<Option<Call>>,
+    calls: Vec<Option<OpenCall>>,
     by_id: HashMap<Box<str>, usize>,
-    /// Those of them that have begun again.
+    /// The ids of calls that their deltas have begun again.
     begun: HashSet<Box<str>>,
-    /// How often each message of a warning was read and its cause not yet met.
+    /// How often each warning was read without its cause.
     warnings: HashMap<String, usize>,
 }
 
-impl Before {
-    /// The call of an id, which has `begun` here or not.
-    pub fn call(&mut self, id: &str, begun: bool) -> &mut Call {
+impl EarlierOutput {
+    /// The call of an id. `begun`: its deltas have begun it again.
+    pub fn call(&mut self, id: &str, begun: bool) -> &mut OpenCall {
         let at = *self.by_id.entry(id.into()).or_insert_with(|| {
             self.calls.push(None);
             self.calls.len() - 1
@@ -26,40 +26,40 @@ impl Before {
         if begun {
             self.begun.insert(id.into());
         }
-        self.calls[at].get_or_insert_with(|| Call::new(at, id.to_owned(), false))
+        self.calls[at].get_or_insert_with(|| OpenCall::new(at, id.to_owned(), false))
     }
 
-    /// A call of this id has begun here.
+    /// Takes that deltas have begun a call of this id.
     pub fn begin(&mut self, id: &str) {
         if self.by_id.contains_key(id) {
             self.begun.insert(id.into());
         }
     }
 
-    /// Takes out the call of an id.
-    pub fn take(&mut self, id: &str) -> Option<Call> {
+    /// Removes and returns the call of an id.
+    pub fn take(&mut self, id: &str) -> Option<OpenCall> {
         self.begun.remove(id);
         self.by_id.remove(id).and_then(|at| self.calls[at].take())
     }
 
-    /// How many calls have not begun here.
+    /// How many calls no deltas have begun.
     pub fn waiting(&self) -> usize {
         self.by_id.len() - self.begun.len()
     }
 
-    /// Takes out the calls that are left, in order.
-    pub fn rest(&mut self) -> impl Iterator<Item = Call> {
+    /// Removes and returns the calls that are left, in order.
+    pub fn rest(&mut self) -> impl Iterator<Item = OpenCall> {
         self.by_id.clear();
         self.begun.clear();
         std::mem::take(&mut self.calls).into_iter().flatten()
     }
 
-    /// Notes a warning.
+    /// Takes a warning of the input, by its message.
     pub fn warning(&mut self, message: String) {
         *self.warnings.entry(message).or_default() += 1;
     }
 
-    /// Whether this warning is in the input already; it counts once.
+    /// Whether this warning is in the input already. Each one of the input counts once.
     pub fn warned(&mut self, message: &str) -> bool {
         let Some(count) = self.warnings.get_mut(message).filter(|count| **count > 0) else { return false };
         *count -= 1;

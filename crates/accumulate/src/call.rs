@@ -5,15 +5,15 @@ use event::payload::Commit;
 use event::{Surrogates, Text};
 use json::{Repair, Scanner};
 
-/// No provider takes a tool's name this long. Only shorter ones are joined or given to further calls, so that what is written
-/// stays linear in what was read.
+/// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to further calls, so that the output
+/// stays linear in the input.
 pub(crate) const LONGEST_NAME: usize = 1024;
 
-/// What became of a fragment.
+/// What a call does with a fragment.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fed {
+pub(crate) enum FragmentUse {
     /// It belongs to this call.
-    Taken,
+    Kept,
     /// The arguments had ended; this text begins another call.
     Extra(String),
     /// The arguments had ended; from here on the call's text is dropped.
@@ -28,13 +28,13 @@ enum Tail {
     Blank,
     /// The first bytes of the value once more, this many.
     Copy(usize),
-    /// Text that is not the beginning of an object, such as `}` or an end token: nothing behind it is looked at.
+    /// Text that is not the beginning of an object, such as `}` or an end token. What follows it is not read.
     Dropped,
 }
 
-/// What text behind the end of the arguments is.
+/// Text behind the end of the arguments.
 #[derive(Clone, Copy, Debug)]
-enum Behind {
+enum Surplus {
     /// White space, copies, or text of a tail that is dropped already.
     Nothing,
     /// The first text of a tail that is dropped.
@@ -43,51 +43,52 @@ enum Behind {
     Another { copied: usize, at: usize },
 }
 
-/// What became of a name.
+/// What a call does with a name.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Named {
-    /// Taken, or nothing new.
-    Taken,
-    /// Another name than the one this call has; it was not taken.
-    Other,
+pub(crate) enum NameUse {
+    /// The name is the call's own, or a part of it.
+    Kept,
+    /// It is another name than the call has, and is ignored.
+    Ignored,
 }
 
 /// Whether and how a call left this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    No,
-    /// Emitted, at this level, and may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emission {
+    /// It was not emitted yet.
+    Waiting,
+    /// It was emitted, and may run.
     Emitted,
-    /// Emitted with an error.
+    /// It was emitted with an error.
     Refused,
-    /// Taken back.
+    /// It was retracted.
     Retracted,
     /// It was in the input as a `tool_call` already.
     Passed,
 }
 
-/// One call.
+/// One call while its deltas come.
 #[derive(Debug)]
-pub(crate) struct Call {
-    /// Its place among the calls that were begun and hold.
+pub(crate) struct OpenCall {
+    /// Its place among the calls of its choice that hold.
     pub index: usize,
     pub id: String,
     /// Its id was made here, so the provider never used it.
-    pub id_made: bool,
+    pub has_made_id: bool,
     pub name: String,
     pub provider: Option<String>,
     /// The provider closed the call's block.
-    pub done: bool,
+    pub is_closed_by_provider: bool,
     /// A later call has begun.
-    pub followed: bool,
-    /// It was taken back, so its id and its index are free.
-    pub forgotten: bool,
-    pub told: Told,
-    /// The arguments as an object on one line, once they were judged good.
+    pub is_followed: bool,
+    /// It was retracted, so its id and its index are free.
+    pub is_forgotten: bool,
+    pub emission: Emission,
+    /// The arguments as an object on one line, once they were found valid.
     pub object: Option<String>,
     pub repairs: Vec<Repair>,
     pub error: Option<CallError>,
-    /// How long the text was when a `--partial` reading was last written.
+    /// The length of the text when a partial reading was last emitted.
     pub partial: usize,
     text: String,
     scanner: Scanner,
@@ -96,26 +97,26 @@ pub(crate) struct Call {
     last: usize,
     fragments: u32,
     /// Every fragment so far began with the one before it: perhaps each is the text so far.
-    cumulative: bool,
+    is_cumulative: bool,
     tail: Tail,
-    /// The call that the text behind the end of this one began.
+    /// The call that began in the text behind the end of this one.
     pub next: Option<u32>,
-    /// The last call that [`Call::next`] is known to lead to.
+    /// The last call that was found along [`OpenCall::next`], so that the chain is not walked again.
     pub newest: Option<u32>,
 }
 
-impl Call {
-    pub fn new(index: usize, id: String, id_made: bool) -> Self {
-        Call {
+impl OpenCall {
+    pub fn new(index: usize, id: String, has_made_id: bool) -> Self {
+        OpenCall {
             index,
             id,
-            id_made,
+            has_made_id,
             name: String::new(),
             provider: None,
-            done: false,
-            followed: false,
-            forgotten: false,
-            told: Told::No,
+            is_closed_by_provider: false,
+            is_followed: false,
+            is_forgotten: false,
+            emission: Emission::Waiting,
             object: None,
             repairs: Vec::new(),
             error: None,
@@ -125,113 +126,121 @@ impl Call {
             half: Surrogates::default(),
             last: 0,
             fragments: 0,
-            cumulative: true,
+            is_cumulative: true,
             tail: Tail::Blank,
             next: None,
             newest: None,
         }
     }
 
-    /// The arguments as they came, in the reading that was chosen.
+    /// The arguments as they came: appended, or the last text so far.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The top-level object has closed.
+    /// Whether the top-level object has closed.
     pub fn is_balanced(&self) -> bool {
         self.scanner.is_balanced()
     }
 
-    /// Balanced, or closed by its brackets though the grammar was broken: a name that comes now is another call's.
+    /// Whether the arguments have ended: balanced, or with all brackets closed though they are not valid JSON. A name that comes now is
+    /// another call's.
     pub fn is_over(&self) -> bool {
         self.scanner.is_balanced() || (!self.is_blank() && !self.scanner.is_valid() && self.scanner.is_closed())
     }
 
-    /// No arguments yet.
+    /// Whether no arguments have come.
     pub fn is_blank(&self) -> bool {
         self.scanner.is_blank()
     }
 
-    /// Nothing was left open: the text may be judged (and repaired) once the call is sealed or final.
+    /// Whether every bracket and quote is closed: the text may be judged, and repaired, once the call is sealed or final.
     pub fn is_closed(&self) -> bool {
         self.scanner.is_closed()
     }
 
-    /// The level that this call has reached while its stream goes on. Nothing, `{}` and `null` may still be replaced by what
-    /// follows, and a block that was closed may still turn out to have been cut, so those wait for what comes next.
+    /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null` may still be replaced by later
+    /// fragments, and a closed block may still turn out to be cut, so these wait for the next call or the end.
     pub fn level(&self) -> Option<Commit> {
         if self.is_balanced() && !self.scanner.is_empty_object() {
-            return Some(if self.done || self.followed { Commit::Sealed } else { Commit::Balanced });
+            return Some(if self.is_closed_by_provider || self.is_followed {
+                Commit::Sealed
+            } else {
+                Commit::Balanced
+            });
         }
-        let sealed = (self.done && self.followed) || (self.is_balanced() && (self.done || self.followed));
+        let sealed = (self.is_closed_by_provider && self.is_followed)
+            || (self.is_balanced() && (self.is_closed_by_provider || self.is_followed));
         (sealed && (self.is_closed() || self.is_blank())).then_some(Commit::Sealed)
     }
 
-    /// Takes a name, by the routing rule's words: equal is nothing new; one that starts with the present one replaces it;
-    /// else it is joined only while there are no arguments, and only into a known tool's name when it is none itself.
-    pub fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> Named {
+    /// Takes a name by the routing rule: one that begins with the present name replaces it; another is appended only before there are
+    /// arguments, and only if the joined name is a known tool and the new piece is not.
+    pub fn take_name(&mut self, name: &str, known: impl Fn(&str) -> bool) -> NameUse {
         if name.is_empty() || name == self.name {
-            return Named::Taken;
+            return NameUse::Kept;
         }
         if name.starts_with(&self.name) {
             self.name.replace_range(.., name);
-            return Named::Taken;
+            return NameUse::Kept;
         }
         if self.is_blank() && self.name.len() + name.len() <= LONGEST_NAME {
             let joined = format!("{}{name}", self.name);
             if known(&joined) && !known(name) {
                 self.name = joined;
-                return Named::Taken;
+                return NameUse::Kept;
             }
         }
-        Named::Other
+        NameUse::Ignored
     }
 
     /// Takes the next fragment of the arguments.
-    pub fn take(&mut self, fragment: Text<'_>) -> Fed {
+    pub fn take(&mut self, fragment: Text<'_>) -> FragmentUse {
         let start = self.text.len();
         self.half.push_text(fragment, &mut self.text);
         if self.text.len() == start {
-            return Fed::Taken;
+            return FragmentUse::Kept;
         }
         let end = if self.is_balanced() { start } else { self.grown(start) };
         if end == self.text.len() {
-            return Fed::Taken;
+            return FragmentUse::Kept;
         }
         let behind = self.text.split_off(end);
         match self.behind(&behind, 0) {
-            Behind::Nothing => Fed::Taken,
-            Behind::Noise => Fed::Dropped,
-            Behind::Another { copied, at } => Fed::Extra(format!("{}{}", &self.value()[..copied], &behind[at..])),
+            Surplus::Nothing => FragmentUse::Kept,
+            Surplus::Noise => FragmentUse::Dropped,
+            Surplus::Another { copied, at } => {
+                FragmentUse::Extra(format!("{}{}", &self.value()[..copied], &behind[at..]))
+            }
         }
     }
 
-    /// Takes the text that another call handed over, which is all that this call has so far. Gives where in it yet another call
-    /// begins, and whether what is left of it is dropped.
+    /// Begins the arguments with text behind the end of another call. Returns where in it yet another call begins, and whether the rest
+    /// of it is dropped.
     pub fn begin_with(&mut self, text: &str) -> (Option<usize>, bool) {
         let end = self.replace("", text);
         match self.behind(text, end) {
-            Behind::Nothing => (None, false),
-            Behind::Noise => (None, true),
-            Behind::Another { at, .. } => (Some(at), false),
+            Surplus::Nothing => (None, false),
+            Surplus::Noise => (None, true),
+            Surplus::Another { at, .. } => (Some(at), false),
         }
     }
 
-    /// Half of a surrogate pair that the last fragment ended with: it belongs to the call that gets the next fragment.
+    /// Half of a surrogate pair at the end of the last fragment; the call that gets the next fragment needs it.
     pub fn half(&mut self) -> &mut Surrogates {
         &mut self.half
     }
 
-    /// The text has grown from `start`: is that the next fragment, or the text so far once more? Gives where the value ends.
+    /// Decides whether the text from `start` on is the next fragment or the text so far once more. Returns where the value ends.
     fn grown(&mut self, start: usize) -> usize {
         self.fragments += 1;
-        // Cheap: for ordinary fragments the first byte differs.
-        self.cumulative =
-            self.cumulative && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
-        let may_repeat = self.scanner.is_valid() && self.cumulative && self.fragments > 1;
+        // In ordinary fragments the first byte differs already.
+        self.is_cumulative =
+            self.is_cumulative && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
+        let may_repeat = self.scanner.is_valid() && self.is_cumulative && self.fragments > 1;
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && may_repeat {
-            // Appending breaks the grammar, and each fragment so far repeats the one before: it is the text so far.
+            // Appended it is not valid JSON, and each fragment so far repeats the one before: it is the text so far.
             let mut other = Scanner::default();
             let used = other.push(&self.text[start..]);
             if other.is_valid() {
@@ -250,13 +259,13 @@ impl Call {
         self.text.trim_ascii()
     }
 
-    /// Reads `text` from `from` on, which follows the end of the value.
-    fn behind(&mut self, text: &str, from: usize) -> Behind {
+    /// Reads `text` from `from` on, behind the end of the value.
+    fn behind(&mut self, text: &str, from: usize) -> Surplus {
         let mut from = from;
         loop {
             match self.tail_of(text, from) {
                 // The `{}` so far was a placeholder.
-                Behind::Another { copied, at } if self.scanner.is_empty_object() => {
+                Surplus::Another { copied, at } if self.scanner.is_empty_object() => {
                     let copied = self.value()[..copied].to_owned();
                     from = at + self.replace(&copied, &text[at..]);
                 }
@@ -265,8 +274,8 @@ impl Call {
         }
     }
 
-    /// The same, with `{}` as a value like any other.
-    fn tail_of(&mut self, text: &str, from: usize) -> Behind {
+    /// The same, where `{}` is a value like any other.
+    fn tail_of(&mut self, text: &str, from: usize) -> Surplus {
         let b = text.as_bytes();
         let mut at = from;
         while at < b.len() {
@@ -277,7 +286,7 @@ impl Call {
                     b'{' => self.tail = Tail::Copy(0),
                     _ => {
                         self.tail = Tail::Dropped;
-                        return Behind::Noise;
+                        return Surplus::Noise;
                     }
                 },
                 Tail::Copy(copied) => {
@@ -291,31 +300,32 @@ impl Call {
                         at += same;
                     } else {
                         self.tail = Tail::Blank;
-                        return Behind::Another { copied, at };
+                        return Surplus::Another { copied, at };
                     }
                 }
             }
         }
-        Behind::Nothing
+        Surplus::Nothing
     }
 
-    /// Begins again with `copied` and the beginning of `text`. Gives how much of `text` belongs to the value.
+    /// Begins the arguments again with `copied` and the beginning of `text`. Returns how much of `text` belongs to the value.
     fn replace(&mut self, copied: &str, text: &str) -> usize {
         self.scanner = Scanner::default();
         self.scanner.push(copied);
         let used = self.scanner.push(text);
         self.text.replace_range(.., copied);
         self.text.push_str(&text[..used]);
-        (self.last, self.fragments, self.cumulative, self.tail) = (0, 1, true, Tail::Blank);
+        (self.last, self.fragments, self.is_cumulative, self.tail) = (0, 1, true, Tail::Blank);
         used
     }
 
-    /// The stream has ended whole: where appending left the text open, but each fragment was the text so far, the last one is it.
+    /// Takes the end of a stream that was not cut. Where the appended fragments leave the text open, but each was the text so far, the
+    /// last fragment is the text.
     pub fn settle(&mut self) {
         if !self.is_balanced() {
             self.half.finish(&mut self.text);
         }
-        if self.is_balanced() || !self.cumulative || self.fragments < 2 {
+        if self.is_balanced() || !self.is_cumulative || self.fragments < 2 {
             return;
         }
         let mut other = Scanner::default();
@@ -331,14 +341,14 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn feed(fragments: &[&str]) -> (Call, Vec<String>) {
-        let mut call = Call::new(0, "a".into(), false);
+    fn feed(fragments: &[&str]) -> (OpenCall, Vec<String>) {
+        let mut call = OpenCall::new(0, "a".into(), false);
         let mut extra = Vec::new();
         for f in fragments {
             match call.take((*f).into()) {
-                Fed::Taken => {}
-                Fed::Dropped => extra.push("dropped".to_owned()),
-                Fed::Extra(text) => extra.push(text),
+                FragmentUse::Kept => {}
+                FragmentUse::Dropped => extra.push("dropped".to_owned()),
+                FragmentUse::Extra(text) => extra.push(text),
             }
         }
         call.settle();
@@ -362,7 +372,7 @@ mod tests {
             (&["{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
             (&["{\"a\":1}", "{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
             (&["{\"a\": 1}", "{\"a\":", " ", "1}", "\n"], "{\"a\": 1}", &[]),
-            (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]), // what begins no object, and all that follows it
+            (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]), // text that does not begin an object, and all that follows it
             (&["{\"a\":1}", "\n```", "{\"a\":2}"], "{\"a\":1}", &["dropped"]),
             (&["{\"a\":1} {\"a\":1},{\"a\":2}"], "{\"a\":1}", &["dropped"]),
             (&["{}", "}", "{\"a\":1}"], "{}", &["dropped"]),
@@ -379,13 +389,13 @@ mod tests {
     #[test]
     fn names_by_the_rule() {
         let known = |n: &str| n == "read_file";
-        let mut call = Call::new(0, "a".into(), false);
+        let mut call = OpenCall::new(0, "a".into(), false);
         for (name, result, now) in [
-            ("read_", Named::Taken, "read_"),
-            ("file", Named::Taken, "read_file"),
-            ("read_file", Named::Taken, "read_file"),
-            ("write", Named::Other, "read_file"),
-            ("read_file2", Named::Taken, "read_file2"),
+            ("read_", NameUse::Kept, "read_"),
+            ("file", NameUse::Kept, "read_file"),
+            ("read_file", NameUse::Kept, "read_file"),
+            ("write", NameUse::Ignored, "read_file"),
+            ("read_file2", NameUse::Kept, "read_file2"),
         ] {
             assert_eq!((call.take_name(name, known), call.name.as_str()), (result, now));
         }

@@ -1,15 +1,15 @@
-//! The error of a stream in the form that each provider gives errors in a response.
+//! The error of a stream in the form of each provider's error responses.
 
 use event::Object;
 
-/// An `error` event, as far as a response has it.
+/// The part of an `error` event that a response has, too.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct StreamError {
     pub code: String,
     pub message: String,
 }
 
-/// Words in our codes and in providers' own, and the HTTP status that they stand for.
+/// Words in our codes and in providers' own codes, with the HTTP status that they mean.
 const WORDS: [(&str, u16); 13] = [
     ("overloaded", 529),
     ("unavailable", 503),
@@ -26,7 +26,7 @@ const WORDS: [(&str, u16); 13] = [
     ("context", 400),
 ];
 
-impl Failure {
+impl StreamError {
     fn status(&self) -> u16 {
         let code = self.code.to_ascii_lowercase();
         let number = code.strip_prefix("http_").and_then(|n| n.parse().ok());

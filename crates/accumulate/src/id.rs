@@ -1,6 +1,6 @@
 //! Ids for calls that came without one.
 
-/// What the ids of one choice's calls are made of: the response's id and the choice, mixed.
+/// What the ids of a choice's calls are made from: the response's id and the choice, hashed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(u64);
 
@@ -19,7 +19,7 @@ impl Seed {
         self.mixed(&choice.to_le_bytes())
     }
 
-    /// FNV-1a: any mixing function serves; this one is short, and no secret is kept.
+    /// FNV-1a. Ids need no secret, so any short hash will do.
     fn mixed(self, bytes: &[u8]) -> Self {
         Seed(bytes.iter().fold(self.0, |hash, b| (hash ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)))
     }
@@ -40,8 +40,8 @@ impl Seed {
     }
 }
 
-/// An id that says nothing: absent, empty, or the word null.
-pub(crate) fn is_none(id: &str) -> bool {
+/// Whether an id is empty or the word null, as some servers write it.
+pub(crate) fn is_blank(id: &str) -> bool {
     matches!(id, "" | "null" | "None")
 }
 

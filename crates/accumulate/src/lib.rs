@@ -1,23 +1,27 @@
-//! Deltas merged into tool calls, and the assistant message that commits them.
+//! Deltas merged into tool calls, and the assistant message that confirms them.
 //!
-//! What it is: [`Accumulate`], the machine of `tc-accumulate`; the routing rule (which call does a delta belong to, `route.rs`),
-//! one call and its arguments as they grow (`call.rs`), the judgement on arguments that have ended (`judge.rs`), ids, the message
-//! (`message.rs`) and whole responses in a provider's shape (`shape.rs`). What it is not: it knows no provider; how a provider
-//! deviates was either mended in `upstream` or is a case of the routing rule.
+//! [`Accumulate`] is the machine of `tc-accumulate` (`machine.rs`). A stream (`stream.rs`) routes each delta to its call by the rule of
+//! the protocol (`route.rs`); a call (`call.rs`) joins its fragments; `judge.rs` checks and repairs arguments that have ended; `ending.rs`
+//! ends the stream with the message (`message.rs`) or with a whole response in a provider's shape (`shape.rs`). No file handles a single
+//! provider: what a provider does differently is mended in `upstream`, or is a case of the routing rule.
 //!
 //! A call goes through `open → balanced → sealed → final`; it is emitted at the level that [`Options::emit_on`] names, and never
 //! when its text was cut.
 
 mod before;
 mod call;
+mod ending;
 mod failure;
 mod id;
 mod judge;
 mod machine;
 mod message;
+mod options;
 mod payload;
 mod route;
 mod shape;
+mod stream;
 
-pub use machine::{Accumulate, EmitOn, Options};
-pub use shape::Shape;
+pub use machine::Accumulate;
+pub use options::{EmitOn, Options};
+pub use shape::ResponseShape;

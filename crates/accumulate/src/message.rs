@@ -1,11 +1,11 @@
-//! The assistant's `message`: what the next request sends back, and the commit point of the calls.
+//! The assistant's `message`, which the next request sends back and which confirms the calls.
 
-use crate::call::{Call, Told};
+use crate::call::{Emission, OpenCall};
 use event::{Object, Surrogates, WriteJson};
 
-/// A block of reasoning with data that must go back to the provider at its place.
+/// A block of reasoning whose data must go back to the provider, at the same place between text and calls.
 #[derive(Debug)]
-struct Block {
+struct ReasoningBlock {
     thinking: (usize, usize),
     data: String,
     calls: usize,
@@ -14,29 +14,29 @@ struct Block {
 
 /// The text and reasoning of one choice so far.
 #[derive(Debug, Default)]
-pub(crate) struct Draft {
+pub(crate) struct AnswerDraft {
     pub content: String,
     pub half: Surrogates,
     pub refusal: String,
     pub refusal_half: Surrogates,
     reasoning: String,
-    blocks: Vec<Block>,
-    /// Where the reasoning that no block has closed yet begins.
+    blocks: Vec<ReasoningBlock>,
+    /// Where the reasoning begins that no block has closed.
     open: usize,
 }
 
-impl Draft {
-    /// Takes a piece of reasoning; `provider` closes the block that it ends. `calls` is how many calls have begun.
+impl AnswerDraft {
+    /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have begun.
     pub fn think(&mut self, text: &str, provider: Option<&str>, calls: usize) {
         self.reasoning.push_str(text);
         if let Some(data) = provider {
             let thinking = (self.open, self.reasoning.len());
-            self.blocks.push(Block { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
+            self.blocks.push(ReasoningBlock { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
             self.open = self.reasoning.len();
         }
     }
 
-    /// What the model said: `content`, which is null where calls or a refusal stand in its place, and `refusal`.
+    /// Writes `content`, which is null where there are only calls or a refusal, and `refusal`.
     pub fn answer(&self, o: &mut Object<'_>, calls: bool) {
         if self.content.is_empty() && (calls || !self.refusal.is_empty()) {
             o.raw("content", "null");
@@ -57,16 +57,17 @@ impl Draft {
 /// The message in OpenAI's shape, with `reasoning` and `provider` where the next turn needs them: `provider` lists the blocks
 /// in their order, each with its text (`thinking`), its `data`, and its place (`calls` begun and `text` written before).
 #[derive(Debug)]
-pub(crate) struct Committed<'a> {
-    pub draft: &'a Draft,
-    pub calls: &'a [Call],
+pub(crate) struct AssistantMessage<'a> {
+    pub draft: &'a AnswerDraft,
+    pub calls: &'a [OpenCall],
 }
 
-impl WriteJson for Committed<'_> {
+impl WriteJson for AssistantMessage<'_> {
     fn write_json(&self, out: &mut Vec<u8>) {
         let mut o = Object::open(out);
         let draft = self.draft;
-        let mut named = self.calls.iter().filter(|c| !c.name.is_empty() && c.told != Told::Retracted).peekable();
+        let mut named =
+            self.calls.iter().filter(|c| !c.name.is_empty() && c.emission != Emission::Retracted).peekable();
         o.str("role", "assistant");
         draft.answer(&mut o, named.peek().is_some());
         if named.peek().is_some() {

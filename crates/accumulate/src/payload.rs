@@ -1,4 +1,4 @@
-//! What a `tool_call` event has besides its texts.
+//! The error and the repairs of a `tool_call` event.
 
 use event::{Array, Object, WriteJson};
 use json::Repair;

@@ -1,29 +1,29 @@
-//! Which call does a delta belong to? The routing rule of the protocol, in its order.
+//! The call that a delta belongs to, by the routing rule of `docs/protocol.md`; the numbers in the comments are that rule's.
 //!
-//! An index is a label and not a position; an id may come once, always, late, or anew with every chunk. What is kept for a
-//! choice: its calls by id, the call last bound to each index, and the latest call.
+//! An index is a label and not a position; an id may come once, always, late, or anew with every chunk. For each choice this keeps the
+//! calls by id, the call last bound to each index, and the latest call.
 
-use crate::call::{Call, Fed, LONGEST_NAME, Named};
+use crate::call::{FragmentUse, LONGEST_NAME, NameUse, OpenCall};
 use crate::id::{self, Seed};
 use event::Text;
 use event::payload::ToolCallDelta;
 use json::ToolList;
 use std::collections::{BinaryHeap, HashMap};
 
-/// Something odd about a delta; the machine makes a `warning` of it.
+/// Something odd about a delta, for a `warning`.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Odd {
+pub(crate) struct Oddity {
     pub code: &'static str,
     pub message: String,
 }
 
-/// What routing knows of the stream besides its deltas.
+/// What routing needs of the stream besides its deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Origin<'a> {
-    /// What the ids of calls that come without one are made of.
+    /// What the ids of calls without one are made from.
     pub seed: Seed,
     pub choice: u32,
-    /// The tools that a name may be one of, where they are known.
+    /// The tools that calls may name, where they are known.
     pub tools: Option<&'a ToolList>,
 }
 
@@ -33,66 +33,68 @@ impl Origin<'_> {
     }
 }
 
-/// Labels are kept in a plain table as long as they lie about as close as the calls do.
+/// Indexes are kept in a table while they exceed the number of calls by at most this; others in a map.
 const NEAR: usize = 64;
 const FREE: u32 = u32::MAX;
 
 /// The calls of one choice.
 #[derive(Debug, Default)]
-pub(crate) struct Calls {
-    pub list: Vec<Call>,
+pub(crate) struct OpenCalls {
+    pub list: Vec<OpenCall>,
     by_id: HashMap<Box<str>, u32>,
     by_index: Vec<u32>,
     by_far_index: HashMap<i64, u32>,
     latest: Option<usize>,
     /// The index of the next call.
     index: usize,
-    /// Every call that may be open; one that is not is taken out when it is met.
+    /// Every call that may be open. Calls that have ended are removed when they are met.
     open: BinaryHeap<u32>,
     inferred: bool,
 }
 
-impl Calls {
-    /// Takes a delta. Gives the position of the call it went to, unless it has nothing in it.
-    pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
-        // Rule 3 for a delta that names nothing, as nearly all do.
+impl OpenCalls {
+    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6).
+    pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> Option<usize> {
+        // 3, for a delta without an id and a name, as nearly all are.
         let known =
             if delta.tool_id.is_none() && delta.tool_name.is_none() { self.bound_now(delta.index) } else { None };
         let at = match known {
             Some(at) => at,
-            None => self.place(delta, origin, odd)?,
+            None => self.place(delta, origin, oddities)?,
         };
         let mut at = at;
         if let Some(arguments) = delta.arguments.filter(|a| !a.is_empty()) {
             let was_over = self.list[at].is_over();
             match self.list[at].take(arguments) {
-                Fed::Taken => {}
-                Fed::Dropped => odd.push(dropped(&self.list[at])),
-                Fed::Extra(text) if self.list[at].name.len() <= LONGEST_NAME => at = self.extra(at, &text, origin, odd),
-                Fed::Extra(_) => odd.push(dropped(&self.list[at])),
+                FragmentUse::Kept => {}
+                FragmentUse::Dropped => oddities.push(dropped(&self.list[at])),
+                FragmentUse::Extra(text) if self.list[at].name.len() <= LONGEST_NAME => {
+                    at = self.extra(at, &text, origin, oddities)
+                }
+                FragmentUse::Extra(_) => oddities.push(dropped(&self.list[at])),
             }
             if was_over && !self.list[at].is_over() {
                 self.open.push(at as u32); // `{}` was a placeholder
             }
         }
         let call = &mut self.list[at];
-        call.done |= delta.done;
+        call.is_closed_by_provider |= delta.done;
         if let Some(p) = delta.provider {
             call.provider = Some(p.text().into_owned());
         }
         Some(at)
     }
 
-    /// The call that a delta belongs to, with the name that the delta has.
-    fn place(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, odd: &mut Vec<Odd>) -> Option<usize> {
+    /// The call that a delta belongs to, which gets the delta's name.
+    fn place(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> Option<usize> {
         let name = delta.tool_name.map(Text::str);
-        let at = self.route(delta, name.as_deref(), origin, odd)?;
+        let at = self.route(delta, name.as_deref(), origin, oddities)?;
         if let Some(name) = &name
-            && self.list[at].take_name(name, |n| origin.knows(n)) == Named::Other
+            && self.list[at].take_name(name, |n| origin.knows(n)) == NameUse::Ignored
         {
             let call = &self.list[at];
             let message = format!("call {} is {}, the name {} is ignored", call.index, short(&call.name), short(name));
-            odd.push(Odd { code: "name_changed", message });
+            oddities.push(Oddity { code: "name_changed", message });
         }
         Some(at)
     }
@@ -104,10 +106,10 @@ impl Calls {
         self.newest(at)
     }
 
-    /// The arguments of call `at` had ended, and `text` begins another call, or several. Gives the last.
+    /// Begins a call, or several, with text behind the end of call `at`. Returns the last.
     #[cold]
-    fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, odd: &mut Vec<Odd>) -> usize {
-        odd.push(Odd {
+    fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> usize {
+        oddities.push(Oddity {
             code: "extra_arguments",
             message: format!(
                 "call {} had ended when more arguments came: they begin another call",
@@ -124,7 +126,7 @@ impl Calls {
             self.list[at].name = name;
             let (another, noise) = self.list[at].begin_with(&text[from..]);
             if noise {
-                odd.push(dropped(&self.list[at]));
+                oddities.push(dropped(&self.list[at]));
             }
             match another {
                 Some(n) => from += n,
@@ -140,19 +142,19 @@ impl Calls {
         delta: &ToolCallDelta<'_>,
         name: Option<&str>,
         origin: Origin<'_>,
-        odd: &mut Vec<Odd>,
+        oddities: &mut Vec<Oddity>,
     ) -> Option<usize> {
         let name = name.filter(|n| !n.is_empty());
         let id = delta.tool_id.map(Text::str);
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = self.bound_now(delta.index);
-        if let Some(id) = id.as_deref().filter(|id| !id::is_none(id)) {
+        if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
             if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
-                // 1. A known id. Another name after the call's end is a second call under the same id: it must never run
-                // under the first one's name, so it gets an id of its own, and what follows under this id is its.
+                // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
+                // the first call's name, so it gets an id of its own, and what follows under this id belongs to it.
                 let call = &self.list[at];
                 if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
-                    odd.push(Odd {
+                    oddities.push(Oddity {
                         code: "id_twice",
                         message: format!(
                             "call {} had ended when its id {} came with another name",
@@ -168,20 +170,22 @@ impl Calls {
                 self.latest = Some(at);
                 return Some(at);
             }
-            // 2. A new id. Without an index, a nameless delta while the latest call is open is that call's: an id that
-            // changes with every chunk must not cut it to pieces.
+            // 2. A new id. A delta without an index and a name belongs to the latest call while that is open: some servers send a
+            // new id with every chunk.
             let holder = match delta.index {
                 Some(_) => bound,
-                None => self.latest.filter(|&at| name.is_none() && !self.list[at].is_over() && !self.list[at].done),
+                None => self
+                    .latest
+                    .filter(|&at| name.is_none() && !self.list[at].is_over() && !self.list[at].is_closed_by_provider),
             };
             return Some(match holder {
                 Some(at) if name.is_none() && !self.list[at].is_over() => {
                     let call = &mut self.list[at];
-                    if call.id_made {
-                        (call.id, call.id_made) = (id.to_owned(), false);
+                    if call.has_made_id {
+                        (call.id, call.has_made_id) = (id.to_owned(), false);
                         self.by_id.insert(id.into(), at as u32);
                     } else {
-                        odd.push(Odd {
+                        oddities.push(Oddity {
                             code: "id_changed",
                             message: format!(
                                 "call {at} keeps its id {}, the id {} is ignored",
@@ -196,9 +200,8 @@ impl Calls {
             });
         }
         if let Some(at) = bound {
-            // 3. No id, a known index: that call, unless a name comes when it is over. Where the tools are known, a name
-            // that is another tool's begins a call too, as long as the one at hand has no arguments. A name that comes
-            // after the arguments is that of the call that has none yet.
+            // 3. No id, a known index: that call, unless it is over and a name comes. While the call has no arguments, the name of
+            // another known tool begins a call, too. A name after the arguments belongs to the call if that has none.
             let call = &self.list[at];
             let other = name.is_some_and(|n| {
                 !call.name.is_empty()
@@ -207,11 +210,11 @@ impl Calls {
             return Some(if other { self.begin_bound(delta.index, None, origin) } else { at });
         }
         match name {
-            // 4. No id, an unknown index, no name: the latest open call, or else the latest (which has ended).
+            // 4. No id, an unknown index, no name: the latest open call, or else the latest, which has ended.
             None if !has_arguments && delta.index.is_none() && !delta.done && delta.provider.is_none() => None, // 6.
             None => match self.latest_open().or(self.latest) {
                 Some(at) => {
-                    self.infer(delta, odd);
+                    self.infer(delta, oddities);
                     self.bind(delta.index, at);
                     Some(at)
                 }
@@ -223,22 +226,23 @@ impl Calls {
             Some(name) => {
                 let same = self.latest.filter(|&at| {
                     let call = &self.list[at];
-                    (call.is_blank() && !call.done && call.name == name) || (!call.is_blank() && call.name.is_empty())
+                    (call.is_blank() && !call.is_closed_by_provider && call.name == name)
+                        || (!call.is_blank() && call.name.is_empty())
                 });
                 if let Some(at) = same {
                     self.bind(delta.index, at);
                     return Some(at);
                 }
-                self.infer(delta, odd);
+                self.infer(delta, oddities);
                 Some(self.begin_bound(delta.index, None, origin))
             }
         }
     }
 
-    /// Says once for a stream that a delta without an index was placed by rule.
-    fn infer(&mut self, delta: &ToolCallDelta<'_>, odd: &mut Vec<Odd>) {
+    /// Reports, once for each choice, that a delta had neither an index nor an id.
+    fn infer(&mut self, delta: &ToolCallDelta<'_>, oddities: &mut Vec<Oddity>) {
         if delta.index.is_none() && !std::mem::replace(&mut self.inferred, true) {
-            odd.push(Odd {
+            oddities.push(Oddity {
                 code: "index_inferred",
                 message: "a call came without an index and without an id".to_owned(),
             });
@@ -254,11 +258,11 @@ impl Calls {
     fn begin(&mut self, id: Option<&str>, origin: Origin<'_>) -> usize {
         let at = self.list.len();
         if let Some(before) = self.latest {
-            self.list[before].followed = true;
+            self.list[before].is_followed = true;
         }
         let call = match id {
-            Some(id) => Call::new(self.index, id.to_owned(), false),
-            None => Call::new(self.index, origin.seed.of_choice(origin.choice).id(self.index), true),
+            Some(id) => OpenCall::new(self.index, id.to_owned(), false),
+            None => OpenCall::new(self.index, origin.seed.of_choice(origin.choice).id(self.index), true),
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);
@@ -268,7 +272,7 @@ impl Calls {
         at
     }
 
-    /// The call last bound to an index, which may be forgotten or have gone on in another one.
+    /// The call that was bound to an index last. It may be forgotten, or others may have begun behind its end.
     fn labelled(&self, index: i64) -> Option<u32> {
         let near = usize::try_from(index).ok().and_then(|i| self.by_index.get(i)).copied();
         near.filter(|at| *at != FREE).or_else(|| self.by_far_index.get(&index).copied())
@@ -289,25 +293,25 @@ impl Calls {
         }
     }
 
-    /// What a label of call `at` stands for: that call, or the last one that the text behind its end began.
+    /// The call that a label of call `at` means now: that call, or the last one that began behind its end.
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
-            return Some(at as usize).filter(|_| !call.forgotten);
+            return Some(at as usize).filter(|_| !call.is_forgotten);
         }
         let mut newest = call.newest.unwrap_or(at);
         while let Some(next) = self.list[newest as usize].next {
             newest = next;
         }
         self.list[at as usize].newest = Some(newest);
-        Some(newest as usize).filter(|at| !self.list[*at].forgotten)
+        Some(newest as usize).filter(|at| !self.list[*at].is_forgotten)
     }
 
     /// The latest call that is open.
     fn latest_open(&mut self) -> Option<usize> {
         while let Some(at) = self.open.peek().map(|at| *at as usize) {
             let call = &self.list[at];
-            if !call.is_over() && !call.done {
+            if !call.is_over() && !call.is_closed_by_provider {
                 return Some(at);
             }
             self.open.pop();
@@ -315,16 +319,16 @@ impl Calls {
         None
     }
 
-    /// The call that began last, or was last named by its id.
+    /// The call that began last, or whose id came last.
     pub fn latest(&self) -> Option<usize> {
         self.latest
     }
 
-    /// Frees the id and the index of a call that was taken back, so that it can begin again under the same id. A call that nobody
-    /// has seen leaves its output index too, if no other call has begun since: the indexes stay dense.
+    /// Frees the id and the index of a call that was retracted, so that a call can begin again under them. A call that was never
+    /// emitted frees its output index, too, unless another call has begun since: the indexes stay dense.
     pub fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
-        call.forgotten = true;
+        call.is_forgotten = true;
         if !was_seen && call.index + 1 == self.index {
             self.index -= 1;
             self.latest = at.checked_sub(1);
@@ -333,23 +337,23 @@ impl Calls {
 
     /// The call of an id.
     pub fn find(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).map(|at| *at as usize).filter(|at| !self.list[*at].forgotten)
+        self.by_id.get(id).map(|at| *at as usize).filter(|at| !self.list[*at].is_forgotten)
     }
 
-    /// The call of an index, the first one where the text behind its end began others.
+    /// The call of an index; the first one where others began behind its end.
     pub fn bound(&self, index: i64) -> Option<usize> {
-        self.labelled(index).map(|at| at as usize).filter(|at| !self.list[*at].forgotten)
+        self.labelled(index).map(|at| at as usize).filter(|at| !self.list[*at].is_forgotten)
     }
 }
 
-fn dropped(call: &Call) -> Odd {
-    Odd {
+fn dropped(call: &OpenCall) -> Oddity {
+    Oddity {
         code: "extra_text",
         message: format!("call {} had ended when other text came: it is dropped, with all that follows it", call.index),
     }
 }
 
-/// A name or an id as a message quotes it.
+/// A name or an id, cut to a length that a message can quote.
 fn short(text: &str) -> &str {
     event::cut(text, 100)
 }

@@ -1,45 +1,45 @@
-//! `--as`: a stream as one whole response, in the shape that a provider's non-streaming endpoint answers with.
+//! A stream as one whole response, in the shape of a provider's endpoint without streaming (`--as`).
 
-use crate::call::{Call, Told};
-use crate::failure::Failure;
-use crate::message::Draft;
+use crate::call::{Emission, OpenCall};
+use crate::failure::StreamError;
+use crate::message::AnswerDraft;
 use event::payload::{FinishReason, SessionStats};
 use event::{Array, Object};
 
-/// Whose shape.
+/// The provider whose shape a response has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A `chat.completion` (platform.openai.com/docs/api-reference/chat/object).
+pub enum ResponseShape {
+    /// A `chat.completion` (<https://platform.openai.com/docs/api-reference/chat/object>).
     Openai,
-    /// A `message` (docs.anthropic.com/en/api/messages).
+    /// A `message` (<https://docs.anthropic.com/en/api/messages>).
     Anthropic,
-    /// A `GenerateContentResponse` (ai.google.dev/api/generate-content).
+    /// A `GenerateContentResponse` (<https://ai.google.dev/api/generate-content>).
     Gemini,
 }
 
-/// One choice, as a response shows it.
+/// What a response shows of a choice.
 #[derive(Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct ChoiceSummary<'a> {
     pub number: u32,
-    pub draft: &'a Draft,
-    pub calls: &'a [Call],
+    pub draft: &'a AnswerDraft,
+    pub calls: &'a [OpenCall],
 }
 
-/// A stream, as a response shows it.
+/// What a response shows of a stream.
 #[derive(Debug)]
-pub(crate) struct Whole<'a> {
+pub(crate) struct StreamSummary<'a> {
     pub id: &'a str,
     pub model: &'a str,
-    pub parts: &'a [Part<'a>],
+    pub parts: &'a [ChoiceSummary<'a>],
     pub reason: FinishReason,
     pub stats: Option<SessionStats>,
-    pub error: Option<&'a Failure>,
+    pub error: Option<&'a StreamError>,
 }
 
-impl Part<'_> {
+impl ChoiceSummary<'_> {
     /// The calls that hold.
-    fn calls(&self) -> impl Iterator<Item = &Call> {
-        self.calls.iter().filter(|c| matches!(c.told, Told::Emitted | Told::Passed) && c.object.is_some())
+    fn calls(&self) -> impl Iterator<Item = &OpenCall> {
+        self.calls.iter().filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed) && c.object.is_some())
     }
 
     fn has_calls(&self) -> bool {
@@ -47,21 +47,21 @@ impl Part<'_> {
     }
 }
 
-impl Shape {
+impl ResponseShape {
     /// The response on one line.
-    pub(crate) fn response(self, whole: &Whole<'_>) -> String {
+    pub(crate) fn response(self, whole: &StreamSummary<'_>) -> String {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
         match self {
-            Shape::Openai => openai(&mut o, whole),
-            Shape::Anthropic => anthropic(&mut o, whole),
-            Shape::Gemini => gemini(&mut o, whole),
+            ResponseShape::Openai => openai(&mut o, whole),
+            ResponseShape::Anthropic => anthropic(&mut o, whole),
+            ResponseShape::Gemini => gemini(&mut o, whole),
         }
         if let Some(error) = whole.error {
             o.object("error", |o| match self {
-                Shape::Openai => error.openai(o),
-                Shape::Anthropic => error.anthropic(o),
-                Shape::Gemini => error.gemini(o),
+                ResponseShape::Openai => error.openai(o),
+                ResponseShape::Anthropic => error.anthropic(o),
+                ResponseShape::Gemini => error.gemini(o),
             });
         }
         o.close();
@@ -83,8 +83,8 @@ fn usage<const N: usize>(o: &mut Object<'_>, key: &str, stats: Option<SessionSta
     }
 }
 
-fn openai(o: &mut Object<'_>, whole: &Whole<'_>) {
-    let Whole { id, model, parts, reason, stats, .. } = *whole;
+fn openai(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
+    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
     o.str("id", id).str("object", "chat.completion").str("model", model).array("choices", |list| {
         for part in parts {
             list.object(|o| {
@@ -103,7 +103,7 @@ fn openai(o: &mut Object<'_>, whole: &Whole<'_>) {
     usage(o, "usage", stats, ["prompt_tokens", "completion_tokens", "total_tokens"]);
 }
 
-fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
+fn openai_message(o: &mut Object<'_>, part: &ChoiceSummary<'_>) {
     o.str("role", "assistant");
     part.draft.answer(o, part.has_calls());
     if !part.draft.reasoning().is_empty() {
@@ -122,8 +122,8 @@ fn openai_message(o: &mut Object<'_>, part: &Part<'_>) {
     }
 }
 
-fn anthropic(o: &mut Object<'_>, whole: &Whole<'_>) {
-    let Whole { id, model, parts, reason, stats, .. } = *whole;
+fn anthropic(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
+    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
     o.str("id", id).str("type", "message").str("role", "assistant").str("model", model);
     let first = parts.iter().find(|p| p.number == 0);
     o.array("content", |list| {
@@ -148,7 +148,7 @@ fn anthropic(o: &mut Object<'_>, whole: &Whole<'_>) {
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
         FinishReason::Error | FinishReason::Cancelled | FinishReason::Cut => "error",
-        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(Part::has_calls) => "tool_use",
+        FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(ChoiceSummary::has_calls) => "tool_use",
         FinishReason::Stop | FinishReason::ToolCalls if first.is_some_and(|p| !p.draft.refusal.is_empty()) => "refusal",
         FinishReason::Stop | FinishReason::ToolCalls => "end_turn",
     };
@@ -156,8 +156,8 @@ fn anthropic(o: &mut Object<'_>, whole: &Whole<'_>) {
     usage(o, "usage", stats, ["input_tokens", "output_tokens"]);
 }
 
-fn gemini(o: &mut Object<'_>, whole: &Whole<'_>) {
-    let Whole { id, model, parts, reason, stats, .. } = *whole;
+fn gemini(o: &mut Object<'_>, whole: &StreamSummary<'_>) {
+    let StreamSummary { id, model, parts, reason, stats, .. } = *whole;
     o.array("candidates", |list| {
         for part in parts {
             list.object(|o| {
@@ -196,7 +196,7 @@ fn gemini(o: &mut Object<'_>, whole: &Whole<'_>) {
     o.str("modelVersion", model).str("responseId", id);
 }
 
-/// A part that is text, unless there is none.
+/// Writes a part that is text, unless the text is empty.
 fn text(list: &mut Array<'_>, key: &str, kind: Option<&str>, text: &str) {
     if !text.is_empty() {
         list.object(|o| {

@@ -2,7 +2,7 @@
 
 use crate::{Event, Kind, Machine, Payload, Raw, Sink};
 
-/// What the first machine passes and writes goes to the second one, and what that writes goes out. No JSON is made between them.
+/// Two machines: the second one sees the events that the first one passes and emits. No JSON is written or read between them.
 #[derive(Debug)]
 pub struct Chain<A, B, F> {
     first: A,
@@ -15,7 +15,7 @@ pub struct Chain<A, B, F> {
 }
 
 impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Chain<A, B, F> {
-    /// A chain of `first` and the machine that `make` builds from the first event of the stream that `first` writes.
+    /// A chain of `first` and of the machine that `make` builds from the first event that reaches it. Takes the events of one stream.
     pub fn new(first: A, make: F) -> Self {
         Chain { first, make, second: None, stream: None, settled: false }
     }
@@ -103,7 +103,8 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
     }
 }
 
-/// The sink that the second machine sees while an event of the first one is at hand: to pass that event is to write it.
+/// The sink that the second machine sees while it takes an event that the first one emitted. No line holds that event, so passing it
+/// means writing it.
 struct Written<'w> {
     choice: u32,
     payload: &'w Payload<'w>,

@@ -1,10 +1,10 @@
-//! What a machine keeps for each choice of a stream.
+//! One value for each choice of a stream.
 
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there are,
-/// and none for the choice that was asked for last.
+/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there are. The
+/// choice that was found last costs one comparison: nearly every event belongs to it.
 #[derive(Debug)]
 pub struct Choices<T> {
     list: Vec<T>,
@@ -20,7 +20,7 @@ impl<T> Default for Choices<T> {
 }
 
 impl<T> Choices<T> {
-    /// The place of choice `number`; `make` gives its value when it is new.
+    /// The place of choice `number`; a new choice gets the value of `make`.
     #[inline]
     pub fn place(&mut self, number: u32, make: impl FnOnce() -> T) -> usize {
         if self.numbers.get(self.last) != Some(&number) {
@@ -31,7 +31,7 @@ impl<T> Choices<T> {
 
     /// The place of choice `number`, if it has appeared.
     pub fn find(&self, number: u32) -> Option<usize> {
-        // The map is made for the second choice: nearly every stream has one.
+        // The second choice makes the map: nearly every stream has a single one.
         match self.numbers[..] {
             [] => None,
             [only] => Some(0).filter(|_| only == number),

@@ -55,14 +55,14 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// What it is.
+    /// Its kind.
     #[inline]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether an event of a call has an id or a name, if only an empty one. Most deltas have neither, which this tells without
-    /// reading them.
+    /// Whether the event of a call has an id or a name, even an empty one. Nearly every delta has neither, and this is cheaper than
+    /// reading it.
     #[inline]
     pub fn names_call(&self) -> bool {
         match self.source {
@@ -106,7 +106,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`.
+    /// The field `key` of a line, unless it is missing or `null`; of a repeated key the last. Not for the common fields and `type`. An
+    /// event of a payload has no line: machines and views read the structs of [`crate::payload`], which works for both.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
         let Members { line, slots } = self.slots();
         let slot = slots.iter().rev().find(|s| s.has_key(line, key))?;

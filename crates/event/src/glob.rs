@@ -7,12 +7,12 @@ pub struct Glob {
 }
 
 impl Glob {
-    /// A pattern from its text. Every text is one.
+    /// The pattern that `pattern` describes. Every text is a pattern.
     pub fn new(pattern: &str) -> Self {
         Glob { pattern: pattern.chars().collect() }
     }
 
-    /// Whether the whole name fits.
+    /// Whether the pattern matches the whole name.
     pub fn matches(&self, name: &str) -> bool {
         let name: Vec<char> = name.chars().collect();
         let (mut p, mut n) = (0, 0);
@@ -25,7 +25,7 @@ impl Glob {
                 }
                 Some(c) if *c == '?' || *c == name[n] => (p, n) = (p + 1, n + 1),
                 _ => match star {
-                    // Let the last star take one character more.
+                    // The last star takes one more character.
                     Some((at, from)) => {
                         (p, n) = (at + 1, from + 1);
                         star = Some((at, n));

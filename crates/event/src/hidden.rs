@@ -28,7 +28,7 @@ fn is_invisible(code: u32) -> bool {
         | 0x1_bca0..=0x1_bca3 | 0x1_d173..=0x1_d17a | 0xe_0000..=0xe_0fff)
 }
 
-/// `text` with every hidden character as `write` puts it.
+/// `text`, with every hidden character written by `write`.
 pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> Cow<'_, str> {
     let Some(first) = text.find(is_hidden) else { return Cow::Borrowed(text) };
     let mut out = String::with_capacity(text.len() + 16);
@@ -44,8 +44,7 @@ pub fn escaped(text: &str, write: impl Fn(char, &mut String) -> fmt::Result) -> 
     Cow::Owned(out)
 }
 
-/// JSON with every hidden character as a JSON escape: its value stays what it was. Hidden characters can only stand inside
-/// strings there.
+/// JSON with every hidden character as a JSON escape, which does not change its value: only strings can have such characters.
 pub fn safe_json(json: &str) -> Cow<'_, str> {
     escaped(json, |c, out| c.encode_utf16(&mut [0; 2]).iter().try_for_each(|unit| write!(out, "\\u{unit:04x}")))
 }

@@ -1,5 +1,4 @@
-//! The kinds of events, by name. This table is the one place that lists them: [`Kind`], [`crate::Payload`], the readers and the
-//! schema are made from it.
+//! The table of event kinds, from which [`Kind`], [`crate::Payload`], the readers and the schema are made.
 
 /// Calls the macro `$then` with every kind: the struct of its fields, and its `type`.
 macro_rules! for_each_kind {
@@ -34,7 +33,7 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Kind {
             $(#[doc = concat!("`", $text, "`")] $name,)*
-            /// Any `type` that is not in the table: such lines pass through.
+            /// Any other `type`: such events pass.
             Other,
         }
 

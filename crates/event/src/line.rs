@@ -4,7 +4,7 @@ use crate::scan::{self, Scan, ScanError};
 use crate::slot::{Field, Slot};
 use crate::{Event, Kind, Raw};
 
-/// Reads lines; keeps its table of members from line to line, so that reading allocates nothing.
+/// Reads lines. It keeps its table of members from line to line, so that reading does not allocate.
 #[derive(Debug, Default)]
 pub struct Scanner {
     slots: Vec<Slot>,
@@ -14,14 +14,14 @@ impl Scanner {
     /// Reads one line without its line feed (a carriage return at the end is white space).
     ///
     /// # Errors
-    /// When the line is no JSON object, or its `type` is missing or no string. The caller makes a `warning` of it.
+    /// When the line is not a JSON object, or has no `type` that is a string. The caller writes a `warning` in its place.
     pub fn read<'a>(&'a mut self, line: &'a str) -> Result<Event<'a>, ScanError> {
         let b = line.as_bytes();
         self.slots.clear();
         let (mut kind, mut stream, mut choice, mut t) = (None, None, 0, None);
         let mut i;
         let mut value_before = false;
-        // Our own lines begin with the type, so a prefix tells it without a look at a key.
+        // Our commands write the type first, so the line's beginning gives it without a key being read.
         if let Some((known, end)) = prefix(b) {
             if let Some(slot) = lone_text(b, end) {
                 self.slots.push(slot);
@@ -83,7 +83,7 @@ impl Scanner {
     }
 }
 
-/// The kind of a line that begins as our own do, and the index after its type.
+/// The kind of a line that begins as our commands write it, and the index after its type.
 #[inline]
 fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
     let rest = b.strip_prefix(b"{\"type\":\"")?;
@@ -159,7 +159,7 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
     Ok((common, slot))
 }
 
-/// A key that is on nearly every line, written as our own tools write it: what it is, and its length up to the colon.
+/// A key that is on nearly every line, as our commands write it: what it is, and its length up to the colon.
 #[inline]
 fn known(b: &[u8]) -> Option<(Common, usize)> {
     let keys: &[(&[u8], Common)] = match b.get(1)? {
@@ -191,7 +191,7 @@ fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
     Ok((common, end, escaped, scan::space(b, colon + 1)))
 }
 
-/// The end of a number that is nothing but digits and does not begin with 0, or is 0.
+/// The end of a number of digits alone, which is 0 or does not begin with 0.
 #[inline]
 fn small(b: &[u8], at: usize) -> Option<usize> {
     let mut i = at + 1;

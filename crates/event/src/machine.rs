@@ -2,42 +2,41 @@
 
 use crate::{Event, Payload, Scanner, payload};
 
-/// Where a machine puts what it has to say. The driver behind it knows the line at hand, its stream and its time.
+/// Where a machine puts its events. The driver behind it has the line at hand, with its stream and its time.
 pub trait Sink {
-    /// Passes the line at hand on as it came. Called at most once for an event; a machine that does not call it takes the line out.
+    /// Passes the line at hand, byte for byte. Called at most once for an event; a machine that does not call it drops the line.
     fn pass(&mut self);
 
-    /// Writes a new event, before or after [`Sink::pass`] as the order of the calls says. It gets the `stream` and the `t` of
-    /// the line at hand, and `choice` if it is not 0.
+    /// Writes a new event, in the order of the calls of this and of [`Sink::pass`]. It gets the `stream` and the `t` of the line at
+    /// hand, and `choice` if that is not 0.
     fn write(&mut self, choice: u32, payload: &Payload<'_>);
 
-    /// Whether something that was written since the line at hand came is lost: it was longer than a line may be, and an `error`
-    /// stands in its place.
+    /// Whether an event that was written for the line at hand is lost: it was longer than a line may be, and an `error` took its place.
     fn lost(&self) -> bool {
         false
     }
 
-    /// Writes a line of JSON that is no event, for machines whose answer is a document of another shape.
+    /// Writes a line of JSON that is not an event, for machines whose answer is a document of another shape.
     fn line(&mut self, json: &str);
 }
 
 impl<'s> dyn Sink + 's {
-    /// [`Sink::write`] for the payload of any kind.
+    /// [`Sink::write`] for the struct of any kind.
     #[inline]
     pub fn emit<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
         self.write(choice, &payload.into());
     }
 }
 
-/// A filter without a handle, a clock or a thread: events in, events out. One machine sees one stream, all choices of it.
+/// A filter without files, clock or threads: it takes events and emits events. One machine sees one stream with all its choices.
 pub trait Machine {
-    /// Takes the next event of its stream. After `stream_end` nothing more comes.
+    /// Takes the next event of its stream. A `stream_end` is the last.
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink);
 
-    /// The input ended, or another stream began, without a `stream_end`: whatever is open was cut.
+    /// Ends the stream without a `stream_end`, since the input ended or another stream began: open calls and texts were cut.
     fn finish(&mut self, out: &mut dyn Sink);
 
-    /// Whether the answer is known and nothing that follows can matter, so that a driver that only wants it may stop reading.
+    /// Whether the answer is known and no later event can change it, so that a driver that wants nothing else may stop reading.
     fn settled(&self) -> bool {
         false
     }
@@ -57,26 +56,26 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
     }
 }
 
-/// Events to bytes that are no events: text for people, or one answer. Sans-IO as a [`Machine`] is; one view sees all streams.
+/// Turns events into other bytes: text for people, or one answer. It does no IO, as a [`Machine`]; one view sees all streams.
 pub trait View {
     /// Takes the next event and appends what is to be shown now.
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
 
-    /// The command was asked to end, as was every other one of its pipe: from now on they may write on the same terminal. Returns
-    /// whether something that is shown still runs, so that the input is worth reading to its end.
+    /// A signal asked the command to end, and with it the whole pipeline: the other commands may write on the same terminal from now on.
+    /// Returns whether something that is shown still runs, so that the rest of the input is worth reading.
     fn interrupt(&mut self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false
     }
 
-    /// The input ended: appends what is left to show.
+    /// Takes the end of the input, and appends what is left to show.
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
 /// A sink in memory: the lines that a pipe would get, without line feeds. For tests and for running machines inside a process.
 #[derive(Debug, Default)]
 pub struct Collect {
-    /// What came out so far.
+    /// The lines that were written so far.
     pub lines: Vec<String>,
     line: String,
     stream: Option<String>,
@@ -84,7 +83,7 @@ pub struct Collect {
 }
 
 impl Collect {
-    /// Runs one machine over `lines` as one stream and gives what it wrote. Lines that are no events pass.
+    /// Runs one machine over `lines`, which are one stream, and returns its output. Lines that are not events pass.
     pub fn run<S: AsRef<str>>(machine: &mut dyn Machine, lines: impl IntoIterator<Item = S>) -> Vec<String> {
         let mut out = Collect::default();
         let mut scanner = Scanner::default();

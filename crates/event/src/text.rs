@@ -1,4 +1,4 @@
-//! Texts and JSON values as an event carries them: pointed at, and neither unescaped nor written before somebody asks.
+//! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is needed.
 
 use crate::{Raw, Surrogates, write};
 use std::borrow::Cow;
@@ -149,7 +149,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// Calls `read` with the value.
+    /// Calls `read` with the value. A [`Json::Made`] is written for that.
     pub fn with<T>(self, read: impl FnOnce(Raw<'_>) -> T) -> T {
         match self {
             Json::Text(raw) => read(raw),

@@ -111,7 +111,7 @@ fn escape(out: &mut Vec<u8>, text: &str) {
 /// DEL and C1 controls inside its strings are escaped; everything else, digits included, stays as it was.
 pub fn minify(out: &mut Vec<u8>, json: &str) {
     let b = json.as_bytes();
-    // What is kept goes out in runs: `from` is where the present one began.
+    // Bytes that are kept are appended in runs: `from` is the beginning of the present run.
     let (mut from, mut i) = (0, 0);
     while i < b.len() {
         match b[i] {

@@ -68,7 +68,7 @@ impl<M: Machine> Demux<M> {
         settled
     }
 
-    /// The input has ended: takes out every machine that is still open, with the name of its stream (as JSON).
+    /// Removes and returns every machine that is still open at the end of the input, with the name of its stream as JSON.
     pub fn drain(&mut self) -> impl Iterator<Item = (Option<Box<str>>, M)> + use<M> {
         let mut named: Vec<_> = self.named.drain().collect();
         named.sort_by(|a, b| a.0.cmp(&b.0));

@@ -1,4 +1,4 @@
-//! Calls, and what is known of them.
+//! Calls, from a checker's decision to a retraction.
 
 use super::field::{As, Codec, Describe, Flag, Value, one_of, payload};
 use crate::{Json, Object, Raw, Text};
@@ -62,7 +62,7 @@ impl<'a> Value<'a> for Commit {
     }
 }
 
-/// A call's arguments: an object, and `null` where there is none.
+/// A call's arguments: an object, or `null`.
 #[derive(Debug)]
 pub(crate) struct Arguments;
 

@@ -92,7 +92,7 @@ impl<'a> Codec<'a, bool> for Flag {
     }
 }
 
-/// A text of which other programs may make something else: any other value counts as its JSON.
+/// A text where other programs may write another value, which counts as its JSON.
 #[derive(Debug)]
 pub(crate) struct Loose;
 
@@ -116,7 +116,7 @@ impl<'a> Codec<'a, Text<'a>> for Loose {
 #[derive(Debug)]
 pub(crate) struct As<D>(PhantomData<D>);
 
-/// The schema of a field that says more than its type does.
+/// A schema that is narrower than that of the type.
 pub(crate) trait Describe {
     /// Writes it.
     fn schema(o: &mut Object<'_>);
@@ -265,7 +265,7 @@ impl<'a> Value<'a> for Millis {
 
 /// A field as the schema describes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Described {
+pub(crate) struct FieldSchema {
     pub name: &'static str,
     /// The lines of its documentation.
     pub doc: &'static [&'static str],
@@ -273,16 +273,16 @@ pub(crate) struct Described {
     pub schema: fn(&mut Object<'_>),
 }
 
-/// The fields of an event kind.
+/// An event kind as the schema describes it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct KindSchema {
     pub doc: &'static [&'static str],
-    pub fields: &'static [Described],
+    pub fields: &'static [FieldSchema],
 }
 
-impl Shape {
+impl KindSchema {
     /// Writes the members of the JSON Schema of the events of type `name`.
-    pub fn schema(self, o: &mut Object<'_>, name: &str) {
+    pub fn write(self, o: &mut Object<'_>, name: &str) {
         let join = |doc: &[&str]| doc.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         o.str("description", &join(self.doc));
         o.object("properties", |o| {
@@ -316,9 +316,9 @@ macro_rules! payload {
         }
 
         impl $(<$lt>)? $name $(<$lt>)? {
-            pub(crate) const SHAPE: $crate::payload::field::Shape = $crate::payload::field::Shape {
+            pub(crate) const SCHEMA: $crate::payload::field::KindSchema = $crate::payload::field::KindSchema {
                 doc: &[$($doc),+],
-                fields: &[$($crate::payload::field::Described {
+                fields: &[$($crate::payload::field::FieldSchema {
                     name: stringify!($field),
                     doc: &[$($field_doc),+],
                     is_always_there: <$crate::payload::field::codec!($($codec)?) as $crate::payload::field::Codec<'_, $type>>::ALWAYS,

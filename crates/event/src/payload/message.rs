@@ -30,7 +30,7 @@ payload! {
 }
 
 impl Message<'_> {
-    /// Whether the message is this role's.
+    /// Whether the message has this role.
     pub fn is_of(&self, role: &str) -> bool {
         self.message.with(|message| message.get_str("role").as_deref() == Some(role))
     }

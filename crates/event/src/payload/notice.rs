@@ -1,4 +1,4 @@
-//! Trouble.
+//! Warnings and errors.
 
 use super::field::{Loose, payload};
 use crate::{Json, Text};
@@ -58,7 +58,7 @@ payload! {
 }
 
 impl<'a> Error<'a> {
-    /// An error of the command `source`, which makes another try useless: a word to match on, and a sentence.
+    /// An error of the command `source` that another try would meet again: a word to match on, and a sentence.
     pub fn new(source: &'a str, code: &'a str, message: &'a str) -> Self {
         Error { source: source.into(), code: code.into(), message: message.into(), ..Error::default() }
     }

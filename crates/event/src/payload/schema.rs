@@ -1,17 +1,17 @@
 //! The JSON Schema of the protocol, made from the descriptions of the kinds.
 
-use super::field::Shape;
+use super::field::KindSchema;
 use super::{call::*, delta::*, message::*, notice::*, stream::*, tool::*};
 use crate::Object;
 use crate::kind::for_each_kind;
 
-macro_rules! shapes {
+macro_rules! kind_schemas {
     ($($name:ident $(<$lt:lifetime>)? = $text:literal,)*) => {
-        const SHAPES: &[(&str, Shape)] = &[$(($text, $name::SHAPE)),*];
+        const KINDS: &[(&str, KindSchema)] = &[$(($text, $name::SCHEMA)),*];
     };
 }
 
-for_each_kind!(shapes);
+for_each_kind!(kind_schemas);
 
 /// The schema of one line (JSON Schema 2020-12), as JSON. It takes every event of a type that this version does not have.
 pub fn schema() -> String {
@@ -42,7 +42,7 @@ pub fn schema() -> String {
         a.str("type");
     });
     o.array("allOf", |a| {
-        for (name, _) in SHAPES {
+        for (name, _) in KINDS {
             a.object(|o| {
                 o.object("if", |o| {
                     o.object("properties", |o| {
@@ -58,8 +58,8 @@ pub fn schema() -> String {
         }
     });
     o.object("$defs", |o| {
-        for (name, shape) in SHAPES {
-            o.object(name, |o| shape.schema(o, name));
+        for (name, kind) in KINDS {
+            o.object(name, |o| kind.write(o, name));
         }
     });
     o.close();

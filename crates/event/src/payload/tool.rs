@@ -1,4 +1,4 @@
-//! What comes of a call.
+//! A call's run and its result.
 
 use super::field::{As, Describe, Flag, Loose, Millis, Value, one_of, payload};
 use crate::{Object, Raw, Text};
@@ -111,7 +111,7 @@ impl Describe for Status {
 }
 
 payload! {
-    /// What came of a call.
+    /// The result of a call.
     ToolResult<'a> {
         /// The id of its call.
         tool_id: Text<'a>,

@@ -1,18 +1,18 @@
-//! How a stream ends: what holds, what is taken back, the message, and the whole response.
+//! The end of a stream: the last calls, retractions, the message, and the whole response.
 
-use super::Accumulate;
-use crate::EmitOn;
-use crate::call::Told;
-use crate::failure::Failure;
-use crate::judge::{self, Bench};
-use crate::message::Committed;
-use crate::shape::{self, Shape, Whole};
+use crate::call::Emission;
+use crate::failure::StreamError;
+use crate::judge::{self, Rules};
+use crate::message::AssistantMessage;
+use crate::options::EmitOn;
+use crate::shape::{self, ResponseShape, StreamSummary};
+use crate::stream::OpenStream;
 use event::payload::{self, Commit, FinishReason, Message, Retract};
 use event::{Event, Json, Sink, Text};
 
-impl Accumulate {
-    /// The stream has ended: what is open is final or was cut, and the message commits what holds.
-    pub(super) fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
+impl OpenStream {
+    /// Ends the stream: open calls are final or were cut, and the message confirms those that hold.
+    pub fn end(&mut self, reason: FinishReason, out: &mut dyn Sink) {
         if self.choices.is_empty() && self.started {
             self.choice(0);
         }
@@ -26,67 +26,69 @@ impl Accumulate {
         let whole = reason.is_whole();
         for i in 0..self.choices[at].calls.list.len() {
             let call = &mut self.choices[at].calls.list[i];
-            if call.told != Told::No {
+            if call.emission != Emission::Waiting {
                 continue;
             }
             if whole {
                 call.settle();
             }
-            // A text with an open bracket or quote was cut, whatever the finish reason says. A call that was balanced
-            // before the cut is whole; where the user waits for `final`, it must have been closed too.
+            // A text with an open bracket or quote was cut, whatever the finish reason is. A call that was balanced before the
+            // cut is complete; where the user waits for `final`, the provider must have closed it, too.
             let closed = self.options.emit_on != EmitOn::Final || call.level() == Some(Commit::Sealed);
             let balanced = call.is_balanced() && closed && !reason.is_failure();
             let commit = if whole { Commit::Final } else { call.level().unwrap_or(Commit::Balanced) };
             if call.name.is_empty() && call.is_blank() {
-                judge::judge(call, Bench { repair: false, tools: None });
+                judge::judge(call, Rules { repair: false, tools: None });
             } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
                 judge::incomplete(call, reason.name());
             }
             self.emit(at, i, commit, out);
         }
         let choice = &mut self.choices[at];
-        if let Some(before) = &mut choice.before {
-            choice.calls.list.extend(before.rest());
+        if let Some(earlier) = &mut choice.earlier {
+            choice.calls.list.extend(earlier.rest());
         }
         let mut failed = reason.is_failure() || self.lost;
-        let writes = !choice.committed && self.options.shape.is_none();
+        let writes = !choice.has_message && self.options.shape.is_none();
         if writes && !failed {
-            let message = Committed { draft: &choice.draft, calls: &choice.calls.list };
+            let message = AssistantMessage { draft: &choice.draft, calls: &choice.calls.list };
             out.emit(choice.number, Message { message: Json::Made(&message) });
             failed = out.lost();
         }
         if failed {
-            for call in choice.calls.list.iter_mut().filter(|c| matches!(c.told, Told::Emitted | Told::Passed)) {
+            for call in
+                choice.calls.list.iter_mut().filter(|c| matches!(c.emission, Emission::Emitted | Emission::Passed))
+            {
                 if writes {
                     let tool_id = Some((&call.id).into());
                     out.emit(choice.number, Retract { index: None, tool_id, reason: "stream_failed".into() });
                 }
-                call.told = Told::Retracted;
+                call.emission = Emission::Retracted;
             }
         }
     }
 
-    /// An `error` in the input. One of a line that was too long means that an event of this stream is missing.
-    pub(super) fn failed(&mut self, event: &Event<'_>) {
+    /// Takes an `error` of the input. The error of a line that was too long means that an event of this stream is missing.
+    pub fn failed(&mut self, event: &Event<'_>) {
         let error = payload::Error::read(event);
         let [code, message] = [error.code, error.message].map(Text::str);
         self.lost |= code == "line_too_long";
         if self.options.shape.is_some() && self.error.is_none() {
-            self.error = Some(Failure { code: code.into_owned(), message: message.into_owned() });
+            self.error = Some(StreamError { code: code.into_owned(), message: message.into_owned() });
         }
     }
 
-    /// `--as`: the whole response on one line.
-    pub(super) fn respond(&mut self, shape: Shape, reason: FinishReason, out: &mut dyn Sink) {
+    /// Writes the whole response on one line (`--as`).
+    pub fn respond(&mut self, shape: ResponseShape, reason: FinishReason, out: &mut dyn Sink) {
         let mut choices: Vec<_> = self
             .choices
             .iter()
-            .map(|c| shape::Part { number: c.number, draft: &c.draft, calls: &c.calls.list })
+            .map(|c| shape::ChoiceSummary { number: c.number, draft: &c.draft, calls: &c.calls.list })
             .collect();
         let reason = if self.lost { FinishReason::Error } else { reason };
-        // Clients take the first of the list, whichever choice's words came first.
+        // Clients read the first of the list, whichever choice's text came first.
         choices.sort_by_key(|part| part.number);
-        let whole = Whole {
+        let whole = StreamSummary {
             id: &self.response,
             model: &self.model,
             parts: &choices,

@@ -1,0 +1,34 @@
+//! What is asked of the machine.
+
+use crate::shape::ResponseShape;
+use json::ToolList;
+use std::rc::Rc;
+
+/// When a call is emitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EmitOn {
+    /// As soon as its arguments have closed.
+    #[default]
+    Balanced,
+    /// When the provider closed its block, or a later call began.
+    Sealed,
+    /// When the stream has ended with `stop` or `tool_calls`.
+    Final,
+}
+
+/// What is asked of a [`crate::Accumulate`].
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The tools that arguments are validated against. Without them the stream's own `tools` are used.
+    pub tools: Option<Rc<ToolList>>,
+    /// When a call is emitted.
+    pub emit_on: EmitOn,
+    /// Refuse arguments that are not valid JSON, in place of a repair.
+    pub no_repair: bool,
+    /// Pass the deltas, too.
+    pub keep_deltas: bool,
+    /// Emit the best reading of a call's arguments while they grow.
+    pub partial: bool,
+    /// Write one whole response for each stream, in this shape, and nothing else.
+    pub shape: Option<ResponseShape>,
+}

@@ -1,0 +1,282 @@
+//! One stream while its deltas are merged: calls are routed, judged and emitted.
+
+use crate::before::EarlierOutput;
+use crate::call::Emission;
+use crate::failure::StreamError;
+use crate::id::Seed;
+use crate::judge::{self, Rules};
+use crate::message::AnswerDraft;
+use crate::options::{EmitOn, Options};
+use crate::payload::Repairs;
+use crate::route::{Oddity, OpenCalls, Origin};
+use event::payload::{
+    self, Commit, Retract, SessionStats, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
+};
+use event::{Choices, Event, Json, Sink, Text};
+use json::ToolList;
+use std::rc::Rc;
+
+/// The name of the command in the warnings that it emits.
+pub(crate) const SOURCE: &str = "tc-accumulate";
+
+/// One choice of a stream.
+#[derive(Debug, Default)]
+pub(crate) struct OpenChoice {
+    pub number: u32,
+    pub draft: AnswerDraft,
+    pub calls: OpenCalls,
+    /// The assistant's message is in the input already.
+    pub has_message: bool,
+    /// Partial readings of the arguments are in the input already.
+    pub has_partials: bool,
+    /// What this filter wrote when the stream routed through it before.
+    pub earlier: Option<Box<EarlierOutput>>,
+}
+
+/// One stream while its deltas are merged.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    pub options: Rc<Options>,
+    tools: Option<Rc<ToolList>>,
+    pub response: String,
+    seed: Seed,
+    pub model: String,
+    pub stats: Option<SessionStats>,
+    pub started: bool,
+    /// An event of this stream was longer than a line may be, so the turn has failed.
+    pub lost: bool,
+    /// The first error of the stream, for a whole response.
+    pub error: Option<StreamError>,
+    pub choices: Choices<OpenChoice>,
+    oddities: Vec<Oddity>,
+}
+
+impl OpenStream {
+    pub fn new(options: Rc<Options>) -> Self {
+        let tools = options.tools.clone();
+        OpenStream {
+            options,
+            tools,
+            response: String::new(),
+            seed: Seed::of_response(""),
+            model: String::new(),
+            stats: None,
+            started: false,
+            lost: false,
+            error: None,
+            choices: Choices::default(),
+            oddities: Vec::new(),
+        }
+    }
+
+    /// Takes the `stream_start`.
+    pub fn start(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let start = StreamStart::read(event);
+        let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
+        self.started = true;
+        self.response = owned(start.id);
+        self.seed = Seed::of_response(&self.response);
+        self.model = owned(start.model);
+        if let (None, Some(tools)) = (&self.options.tools, start.tools) {
+            match ToolList::read(&tools.text()) {
+                Ok(tools) => self.tools = Some(Rc::new(tools)),
+                Err(e) => {
+                    let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");
+                    out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
+                }
+            }
+        }
+    }
+
+    /// The place of a choice in [`OpenStream::choices`].
+    #[inline]
+    pub fn choice(&mut self, number: u32) -> usize {
+        self.choices.place(number, || OpenChoice { number, ..OpenChoice::default() })
+    }
+
+    /// The choice of an event.
+    #[inline]
+    pub fn choice_of(&mut self, event: &Event<'_>) -> &mut OpenChoice {
+        let at = self.choice(event.choice());
+        &mut self.choices[at]
+    }
+
+    /// Takes a `tool_call_delta`.
+    pub fn delta(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let delta = ToolCallDelta::read(event);
+        let number = event.choice();
+        let at = self.choice(number);
+        let origin = Origin { seed: self.seed, choice: number, tools: self.tools.as_deref() };
+        let choice = &mut self.choices[at];
+        let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
+        let routed = choice.calls.take(&delta, origin, &mut self.oddities);
+        if !self.oddities.is_empty() {
+            self.warn(event, out);
+        }
+        let Some(routed) = routed else { return };
+        let now = self.choices[at].calls.list.len();
+        let choice = &mut self.choices[at];
+        if let Some(earlier) = &mut choice.earlier {
+            choice.calls.list[before..].iter().for_each(|call| earlier.begin(&call.id));
+            earlier.begin(&choice.calls.list[routed].id);
+        }
+        if now > before {
+            // A call has begun, so the one before it may be sealed now.
+            for i in latest.into_iter().chain(before..now) {
+                self.emit_if_due(at, i, out);
+            }
+        }
+        self.emit_if_due(at, routed, out);
+        if self.options.partial {
+            self.reading(at, routed, out);
+        }
+    }
+
+    /// Emits a `warning` for each oddity of a delta.
+    #[cold]
+    fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let at = self.choice(event.choice());
+        let choice = &mut self.choices[at];
+        for odd in self.oddities.drain(..) {
+            if choice.earlier.as_mut().is_some_and(|earlier| earlier.warned(&odd.message)) {
+                continue;
+            }
+            let warning = Warning::new(SOURCE, odd.code, &odd.message);
+            let raw = event.raw();
+            let warning = if odd.code == "index_inferred" { warning } else { warning.about(&raw) };
+            out.emit(choice.number, warning);
+        }
+    }
+
+    /// Emits a call that has reached the level of `--emit-on`.
+    fn emit_if_due(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
+        let want = match self.options.emit_on {
+            EmitOn::Balanced => Commit::Balanced,
+            EmitOn::Sealed => Commit::Sealed,
+            EmitOn::Final => return,
+        };
+        let call = &self.choices[at].calls.list[i];
+        if call.emission != Emission::Waiting || call.name.is_empty() {
+            return;
+        }
+        if let Some(level) = call.level().filter(|level| *level >= want) {
+            self.emit(at, i, level, out);
+        }
+    }
+
+    /// Judges one call and emits its `tool_call`.
+    pub fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
+        let rules = Rules { repair: !self.options.no_repair, tools: self.tools.as_deref() };
+        let choice = &mut self.choices[at];
+        let call = &mut choice.calls.list[i];
+        if let Some(written) = choice.earlier.as_mut().and_then(|earlier| earlier.take(&call.id)) {
+            (call.name, call.object, call.emission) = (written.name, written.object, written.emission);
+            call.provider = written.provider.or(call.provider.take());
+            return;
+        }
+        if call.error.is_none() {
+            judge::judge(call, rules);
+        }
+        call.emission = if call.error.is_some() { Emission::Refused } else { Emission::Emitted };
+        if self.options.shape.is_some() {
+            return;
+        }
+        let changed = call.error.is_some() || !call.repairs.is_empty();
+        let repairs = Repairs(&call.repairs);
+        let error = call.error.as_ref();
+        out.emit(
+            choice.number,
+            ToolCall {
+                index: Some(call.index as i64),
+                tool_id: (&call.id).into(),
+                tool_name: (&call.name).into(),
+                arguments: call.object.as_deref().filter(|_| error.is_none()).map(Json::of),
+                commit: Some(commit).filter(|_| error.is_none()),
+                repairs: (!call.repairs.is_empty()).then_some(Json::Made(&repairs)),
+                arguments_text: changed.then(|| call.text().into()),
+                error: error.map(|e| payload::CallError { code: e.code.into(), message: (&e.message).into() }),
+                provider: call.provider.as_deref().map(Json::of),
+            },
+        );
+        if out.lost() {
+            (call.emission, self.lost) = (Emission::Refused, true);
+        }
+    }
+
+    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that the output stays linear in the input.
+    fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
+        let choice = &mut self.choices[at];
+        let call = &mut choice.calls.list[i];
+        let length = call.text().len();
+        if choice.has_partials
+            || call.name.is_empty()
+            || call.emission != Emission::Waiting
+            || length <= call.partial + call.partial / 16
+        {
+            return;
+        }
+        call.partial = length;
+        let mut arguments = Vec::new();
+        event::minify(&mut arguments, &json::best_reading(call.text()));
+        let arguments = String::from_utf8(arguments).unwrap_or_default();
+        out.emit(
+            choice.number,
+            ToolCallPartial {
+                index: Some(call.index as i64),
+                tool_id: (&call.id).into(),
+                tool_name: (&call.name).into(),
+                arguments: Some(Json::of(&arguments)),
+            },
+        );
+    }
+
+    /// Keeps a `tool_call` that is in the input already, since this filter ran before, for the message.
+    pub fn passed(&mut self, event: &Event<'_>) {
+        let at = self.choice(event.choice());
+        let ToolCall { tool_id, tool_name, arguments, error, provider, .. } = ToolCall::read(event);
+        if tool_id.is_empty() {
+            return;
+        }
+        let id = tool_id.str();
+        let choice = &mut self.choices[at];
+        let call = match choice.calls.find(&id) {
+            Some(i) if choice.calls.list[i].emission != Emission::Waiting => &mut choice.calls.list[i],
+            begun => choice.earlier.get_or_insert_default().call(&id, begun.is_some()),
+        };
+        if !tool_name.is_empty() {
+            call.name = tool_name.str().into_owned();
+        }
+        call.object = arguments.map(|a| a.text().into_owned()).filter(|a| a.starts_with('{'));
+        call.provider = provider.map(|p| p.text().into_owned());
+        call.emission = if error.is_some() { Emission::Refused } else { Emission::Passed };
+    }
+
+    /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call` came. Calls that began behind its
+    /// end are retracted with it.
+    pub fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let at = self.choice(event.choice());
+        let choice = &mut self.choices[at];
+        let retract = Retract::read(event);
+        let id = retract.tool_id.map(Text::str);
+        let mut next = match (&id, retract.index) {
+            (Some(id), _) => choice.calls.find(id),
+            (None, Some(index)) => choice.calls.bound(index),
+            (None, None) => None,
+        };
+        if let (Some(id), Some(earlier)) = (&id, &mut choice.earlier) {
+            earlier.take(id);
+        }
+        while let Some(i) = next {
+            let call = &mut choice.calls.list[i];
+            // The commands behind have the id that was given here.
+            let named = id.as_deref() == Some(&call.id);
+            if call.emission == Emission::Emitted && self.options.shape.is_none() && !named {
+                let tool_id = Some((&call.id).into());
+                out.emit(choice.number, Retract { index: None, tool_id, reason: retract.reason });
+            }
+            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted) != Emission::Waiting;
+            next = call.next.map(|at| at as usize);
+            choice.calls.forget(i, was_seen);
+        }
+    }
+}
