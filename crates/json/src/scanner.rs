@@ -261,6 +261,8 @@ impl Scanner {
     }
 
     /// Takes the rest of a piece after the text broke the grammar; returns its end.
+    #[cold]
+    #[inline(never)] // inside `push` it would cost each valid fragment some fifteen instructions
     fn count(&mut self, b: &[u8], from: usize) -> usize {
         if let Some(balance) = &mut self.broken {
             balance.count(&b[from..]);
