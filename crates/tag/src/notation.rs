@@ -63,10 +63,10 @@ pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dia
     let mut rows = Vec::new();
     let mut documents = Vec::new();
     for (file, text) in files {
-        documents.push((*file, *text, entry::parse(text, MAX_FILE).map_err(|fault| fault.of(file))?));
+        documents.push((*file, *text, entry::parse(text, MAX_FILE).map_err(|fault| fault.of(file, text))?));
     }
     for (file, text, document) in &documents {
-        let found = entry::rows(text, document, "dialect", MAX_DIALECTS).map_err(|fault| fault.of(file))?;
+        let found = entry::rows(text, document, "dialect", MAX_DIALECTS).map_err(|fault| fault.of(file, text))?;
         rows.extend(found.into_iter().map(|row| (*file, row)));
     }
     // A dialect is read after the one that it extends.
@@ -80,9 +80,9 @@ pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dia
                 continue;
             }
             let dialects = known.iter().copied().chain(read.iter().flatten());
-            match dialect(row, dialects).map_err(|fault| fault.of(file))? {
+            match dialect(row, dialects).map_err(|fault| fault.of(file, row.text))? {
                 Ok(dialect) => (read[n], found) = (Some(dialect), true),
-                Err(fault) => waits = waits.or(Some(fault.of(file))),
+                Err(fault) => waits = waits.or(Some(fault.of(file, row.text))),
             }
         }
         if let Some(fault) = waits.filter(|_| !found) {
@@ -96,7 +96,7 @@ pub(crate) fn read(files: &[(&str, &str)], known: &[&Dialect]) -> Result<Vec<Dia
         for name in std::iter::once(&dialect.name).chain(dialect.aliases) {
             if let Some(other) = others().find(|d| d.is_named(name)) {
                 let why = format!("'{name}' is a name of the dialect '{}' already; expected another name", other.name);
-                return Err(Fault::new(row.line, why).of(file));
+                return Err(Fault::new(row.at, why).of(file, row.text));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! The TOML of a file, with the lines of its values.
+//! The TOML of a file, with the places of its values.
 
 use super::error::NotationError;
 use super::kept::all;
@@ -9,53 +9,56 @@ use toml::de::{DeTable, DeValue};
 const MAX_LIST: usize = 64;
 const MAX_TEXT: usize = 4096;
 
-/// What is wrong in a line.
+/// A mistake, and where it is.
 #[derive(Debug)]
 pub(super) struct Fault {
-    line: usize,
+    /// The place in the file, in bytes. Its line is counted for the message only.
+    at: usize,
     message: String,
 }
 
 impl Fault {
-    pub fn new(line: usize, message: impl Into<String>) -> Fault {
-        Fault { line, message: message.into() }
+    pub fn new(at: usize, message: impl Into<String>) -> Fault {
+        Fault { at, message: message.into() }
     }
 
-    /// The error of this file.
-    pub fn of(self, file: &str) -> NotationError {
-        NotationError { file: file.to_owned(), line: self.line, message: self.message }
+    /// The error of this file with this text.
+    pub fn of(self, file: &str, text: &str) -> NotationError {
+        let before = &text.as_bytes()[..self.at.min(text.len())];
+        let line = 1 + before.iter().filter(|c| **c == b'\n').count();
+        NotationError { file: file.to_owned(), line, message: self.message }
     }
 }
 
-/// A value and its line.
+/// A value and its place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<T> {
-    pub line: usize,
+    pub at: usize,
     pub value: T,
 }
 
 impl<T> Entry<T> {
     pub fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::new(self.line, message)
+        Fault::new(self.at, message)
     }
 }
 
 /// A table of the file.
 #[derive(Debug)]
 pub(super) struct NotationRow<'t> {
-    text: &'t str,
+    pub text: &'t str,
     table: &'t DeTable<'t>,
-    pub line: usize,
+    pub at: usize,
 }
 
 /// Parses a file of at most `most` bytes.
 pub(super) fn parse(text: &str, most: usize) -> Result<Spanned<DeTable<'_>>, Fault> {
     if text.len() > most {
-        return Err(Fault::new(1, format!("the file is too long; expected at most {most} bytes")));
+        return Err(Fault::new(0, format!("the file is too long; expected at most {most} bytes")));
     }
     DeTable::parse(text).map_err(|e| {
         let at = e.span().map_or(0, |span| span.start);
-        Fault::new(line(text, at), e.message().replace('\n', ", "))
+        Fault::new(at, e.message().replace('\n', ", "))
     })
 }
 
@@ -66,7 +69,7 @@ pub(super) fn rows<'t>(
     key: &str,
     most: usize,
 ) -> Result<Vec<NotationRow<'t>>, Fault> {
-    let row = NotationRow { text, table: document.get_ref(), line: 1 };
+    let row = NotationRow { text, table: document.get_ref(), at: 0 };
     if !row.has(key) {
         return Ok(vec![row]);
     }
@@ -80,7 +83,7 @@ pub(super) fn rows<'t>(
 
 impl<'t> NotationRow<'t> {
     pub fn fault(&self, message: impl Into<String>) -> Fault {
-        Fault::new(self.line, message)
+        Fault::new(self.at, message)
     }
 
     pub fn has(&self, key: &str) -> bool {
@@ -89,7 +92,7 @@ impl<'t> NotationRow<'t> {
 
     fn value(&self, key: &str) -> Option<Entry<&'t DeValue<'t>>> {
         let (_, value) = self.table.iter().find(|(k, _)| k.get_ref() == key)?;
-        Some(Entry { line: line(self.text, value.span().start), value: value.get_ref() })
+        Some(Entry { at: value.span().start, value: value.get_ref() })
     }
 
     /// That the row has no other keys.
@@ -98,10 +101,7 @@ impl<'t> NotationRow<'t> {
             None => Ok(()),
             Some((key, _)) => {
                 let known = keys.join(", ");
-                Err(Fault::new(
-                    line(self.text, key.span().start),
-                    format!("unknown key '{}'; expected one of {known}", key.get_ref()),
-                ))
+                Err(Fault::new(key.span().start, format!("unknown key '{}'; expected one of {known}", key.get_ref())))
             }
         }
     }
@@ -156,11 +156,11 @@ impl<'t> NotationRow<'t> {
             };
             let mut list = Vec::new();
             for value in values.iter().take(MAX_LIST) {
-                let entry = Entry { line: line(self.text, value.span().start), value: value.get_ref() };
+                let entry = Entry { at: value.span().start, value: value.get_ref() };
                 let text = string(key, entry)?;
                 list.push(parse(text.value).map_err(|why| text.fault(format!("{key}: {why}")))?);
             }
-            lists.push(Entry { line: entry.line, value: list });
+            lists.push(Entry { at: entry.at, value: list });
         }
         Ok(lists)
     }
@@ -172,7 +172,7 @@ impl<'t> NotationRow<'t> {
         let values = entry.value.as_array().ok_or_else(wrong)?;
         let row = |value: &'t Spanned<DeValue<'t>>| {
             let table = value.get_ref().as_table().ok_or_else(wrong)?;
-            Ok(NotationRow { text: self.text, table, line: line(self.text, value.span().start) })
+            Ok(NotationRow { text: self.text, table, at: value.span().start })
         };
         values.iter().map(row).collect::<Result<_, _>>().map(Some)
     }
@@ -185,20 +185,15 @@ impl<'t> NotationRow<'t> {
         if values.len() > MAX_LIST {
             return Err(entry.fault(format!("{key}: {} values; expected at most {MAX_LIST}", values.len())));
         }
-        let entries = values.iter().map(|v| Entry { line: line(self.text, v.span().start), value: v.get_ref() });
+        let entries = values.iter().map(|v| Entry { at: v.span().start, value: v.get_ref() });
         Ok(Some(entries.collect()))
     }
 }
 
 fn string<'t>(key: &str, entry: Entry<&'t DeValue<'t>>) -> Result<Entry<&'t str>, Fault> {
     match entry.value.as_str() {
-        Some(text) if text.len() <= MAX_TEXT => Ok(Entry { line: entry.line, value: text }),
+        Some(text) if text.len() <= MAX_TEXT => Ok(Entry { at: entry.at, value: text }),
         Some(_) => Err(entry.fault(format!("{key}: the string is too long; expected at most {MAX_TEXT} bytes"))),
         None => Err(entry.fault(format!("{key}: {}; expected a string", entry.value.type_str()))),
     }
-}
-
-/// The line of a place in the text, from 1.
-fn line(text: &str, at: usize) -> usize {
-    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|c| **c == b'\n').count()
 }

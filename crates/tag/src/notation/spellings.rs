@@ -17,7 +17,7 @@ impl MarkerSpellings {
             if list.value.len() < 2 {
                 return Err(list.fault("spellings: a list of fewer than two; expected all spellings of one marker"));
             }
-            lists.push((Entry { line: list.line, value: all(list.value) }, Cell::new(false)));
+            lists.push((Entry { at: list.at, value: all(list.value) }, Cell::new(false)));
         }
         Ok(MarkerSpellings { lists })
     }
