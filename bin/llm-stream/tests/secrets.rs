@@ -144,6 +144,11 @@ fn standard_error_repeats_no_secret() {
         let ran = run(with_secrets(&Server::new(vec![answer("401 Unauthorized", JSON, &body)]), args));
         assert!(is_clean(&ran.stderr) && ran.stderr.contains("api_key=[redacted]"), "{ran:?}");
     }
+    // Nor does the line that ends the command: here it names a file.
+    let tape = format!("/nowhere/{TENANT}/tape");
+    let server = Server::new(vec![answer("200 OK", SSE, &chat(&["a"]))]);
+    let ran = run(with_secrets(&server, &["--tape", &tape, "--tape-mode", "record"]));
+    assert!(ran.status == 2 && is_clean(&ran.stderr) && ran.stderr.contains("/nowhere/[redacted]/tape"), "{ran:?}");
     // What was typed is not repeated either: it may be a key.
     let mut command = command(&["--model", "m", "--header", &format!("X-Api-Key: {TENANT}"), "Hi"]);
     let ran = run({
