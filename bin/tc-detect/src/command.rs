@@ -13,7 +13,8 @@ pub struct Command {
 }
 
 impl Command {
-    /// Starts the command under `sh -c`. A command that cannot be started is reported on standard error and leaves the stream undecided.
+    /// Starts the command with `sh -c`. Where `sh` cannot start, that is reported on standard error and the stream stays
+    /// undecided.
     pub fn start(text: &str) -> Self {
         let child =
             std::process::Command::new("sh").args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
@@ -55,7 +56,7 @@ impl Checker for Command {
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
         let stdin = self.stdin.as_mut()?;
         match stdin.write_all(event.raw().as_bytes()).and_then(|()| stdin.write_all(b"\n")) {
-            // It stopped reading, so it has decided.
+            // A broken pipe: the command needs no more input, so its exit status is the answer.
             Err(e) if e.kind() == ErrorKind::BrokenPipe => self.wait(),
             Err(_) => None,
             Ok(()) => {
@@ -74,7 +75,8 @@ impl Drop for Command {
     fn drop(&mut self) {
         self.stdin = None;
         if let Some(child) = &mut self.child {
-            // Its answer is not needed any more (the reader left). Without input it ends by itself; waiting leaves no zombie.
+            // Its answer is not needed any more, for example because the reader of standard output left. Its input is closed,
+            // which ends a command that reads it; waiting leaves no zombie.
             let _ = child.wait();
         }
     }

@@ -65,7 +65,7 @@ impl Checker for TextChecker {
         self.calls.verdict().or_else(|| self.calls.full.end(end))
     }
 
-    fn follows(&self) -> bool {
+    fn reads_past_verdict(&self) -> bool {
         true
     }
 

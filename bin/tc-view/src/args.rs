@@ -1,4 +1,4 @@
-//! What was typed, and the view that it asks for on this terminal and in this environment.
+//! The arguments, and the view that they select for this terminal and environment.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Parser, ValueEnum};
@@ -36,9 +36,10 @@ Examples:
   tc-view chat.ndjson
   tc-view --format json chat.ndjson | jq -r .text
 
-Without --color, the first of these that is set decides: NO_COLOR (none), CLICOLOR_FORCE (always), CLICOLOR (0: none).";
+Without --color, the first of these that applies decides: NO_COLOR is not empty (never),
+CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
 
-/// Reads the name of a form.
+/// The parser of `--format`: the names of the forms, which `--help` lists.
 fn form() -> impl TypedValueParser<Value = FormRow> {
     let names: Vec<_> = FORMS.iter().map(|form| PossibleValue::new(form.name).help(form.help)).collect();
     PossibleValuesParser::new(names).map(|name| *FORMS.iter().find(|form| form.name == name).unwrap_or(&FORMS[0]))
@@ -46,7 +47,7 @@ fn form() -> impl TypedValueParser<Value = FormRow> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Colour {
-    /// On a terminal, unless the environment turns them off
+    /// On a terminal, unless environment variables decide otherwise
     Auto,
     /// Everywhere
     Always,

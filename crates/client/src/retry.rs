@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime};
 
-/// The longest wait that a provider gets. A longer one is an error at once: a person would sit before a silent command.
-const GRANTED: Duration = Duration::from_secs(120);
+/// The longest wait that is accepted. A longer one is an error at once: a person would rather decide than watch a command wait.
+const MAX_WAIT: Duration = Duration::from_secs(120);
 /// A wait that is longer than this is announced before it begins.
-const ANNOUNCED: Duration = Duration::from_secs(2);
-/// The first wait where the server names none; each further one is twice as long.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait where the server names none.
-const BACK_OFF: Duration = Duration::from_secs(8);
+const ANNOUNCE_ABOVE: Duration = Duration::from_secs(2);
+/// The first wait where the server asks for none. Each further one is twice as long, up to `MAX_BACK_OFF`.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+/// The longest wait where the server asks for none.
+const MAX_BACK_OFF: Duration = Duration::from_secs(8);
 
 /// Whether a request may be sent again after this HTTP status: a time-out, a conflict, a rate limit or a failure of the server. OpenAI's
 /// and Anthropic's own clients retry on the same (<https://github.com/openai/openai-python>, `_should_retry`).
@@ -20,20 +20,21 @@ pub fn may_retry(status: u16) -> bool {
 /// A wait before a request is sent again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// How long it is.
+    /// The time to wait.
     pub time: Duration,
-    /// How long it is before chance shortens it, so that messages are the same each time.
+    /// The wait before its random reduction. Messages give this one, so that they are the same on every run.
     longest: Duration,
-    /// The header in which the provider asks for it, unchanged.
+    /// The provider's header that asks for the wait, as `name: value`; messages quote it.
     header: Option<String>,
 }
 
 impl Wait {
     /// The wait after attempt `attempt` (from 1) failed. `header` looks up a header of the answer by its name in lower case. A date in
-    /// `retry-after` counts from the answer's own `date`, or from `now`. `chance` (0 to 1) decides by how much of a quarter the back-off
-    /// is shortened.
+    /// `retry-after` counts from the answer's own `date`, or from `now`. `chance` (0 to 1) shortens the back-off by 0 to 25 %, so
+    /// that clients do not all retry at the same moment.
     pub fn new<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Wait {
-        // By the server's clock a wrong clock on either side changes nothing, and a recorded answer gives the same wait.
+        // The server's own `date` is the reference: a wrong clock on either side changes nothing, and a replayed answer gives
+        // the same wait.
         let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
         let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
         let asked = ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
@@ -47,7 +48,7 @@ impl Wait {
         match asked {
             Some((time, header)) => Wait { time, longest: time, header: Some(header) },
             None => {
-                let longest = FIRST.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(BACK_OFF);
+                let longest = FIRST_WAIT.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(MAX_BACK_OFF);
                 Wait { time: longest.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0), longest, header: None }
             }
         }
@@ -55,12 +56,12 @@ impl Wait {
 
     /// Whether it is short enough to wait for.
     pub fn is_granted(&self) -> bool {
-        self.time <= GRANTED
+        self.time <= MAX_WAIT
     }
 
-    /// Whether it is so long that a person should learn of it.
+    /// Whether the wait is long enough to be announced to the user.
     pub fn is_announced(&self) -> bool {
-        self.longest > ANNOUNCED
+        self.longest > ANNOUNCE_ABOVE
     }
 
     /// When the request is sent again, such as `in 30 s (retry-after: 30)`.
@@ -84,7 +85,7 @@ fn number(text: &str, unit: f64) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(n * unit).unwrap_or(Duration::MAX))
 }
 
-/// A time for people.
+/// A time for people, in the largest unit that fits.
 fn plain(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -127,7 +128,7 @@ mod tests {
             assert_eq!((wait.time, wait.is_granted()), (Duration::from_millis(millis), true), "{headers:?}");
         }
         for nonsense in ["soon", "-1", "NaN", "inf", ""] {
-            assert_eq!(after(&[("retry-after", nonsense)]).time, FIRST, "{nonsense}");
+            assert_eq!(after(&[("retry-after", nonsense)]).time, FIRST_WAIT, "{nonsense}");
         }
         assert_eq!(after(&[("retry-after-ms", "soon"), ("retry-after", "9")]).time, Duration::from_secs(9));
     }
@@ -171,7 +172,7 @@ mod tests {
         let waits: Vec<u128> = (1..=7).map(|n| wait(n, 0.0).as_millis()).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 8000, 8000]);
         assert_eq!(wait(5, 1.0), Duration::from_secs(6));
-        assert_eq!(wait(u32::MAX, 0.0), BACK_OFF);
+        assert_eq!(wait(u32::MAX, 0.0), MAX_BACK_OFF);
         let some = chance();
         assert!((0.0..=1.0).contains(&some) && some != chance());
     }

@@ -13,12 +13,12 @@ pub enum Trouble {
     Lost(Error),
     /// The answer's status is not a success; its body follows, without secrets.
     Refused(Head, String),
-    /// The tape has no answer.
+    /// The tape that is replayed has no answer to this request.
     Miss(Miss),
 }
 
 impl Trouble {
-    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` where that would not help.
+    /// The wait before the request is sent again after attempt `attempt` (from 1); `None` if another attempt would fail in the same way.
     pub fn wait(&self, attempt: u32) -> Option<Wait> {
         let wait = |head: Option<&Head>| {
             Wait::new(attempt, |name| head.and_then(|h| h.header(name)), SystemTime::now(), retry::chance())
@@ -43,13 +43,14 @@ impl Trouble {
         }
     }
 
-    /// The provider's words, if it refuses tools.
+    /// The provider's message if it refuses tools, else `None`.
     pub fn refuses_tools(&self) -> Option<String> {
         let Trouble::Refused(head, body) = self else { return None };
         refuses_tools(head.status, body)
     }
 
-    /// Whether the provider refuses to stream, and may give the whole answer at once.
+    /// Whether the provider seems to refuse streaming, by its status and the words of its body. If so, the same request without
+    /// streaming may succeed.
     pub fn refuses_streaming(&self) -> bool {
         let Trouble::Refused(head, body) = self else { return false };
         match head.status {
@@ -63,7 +64,7 @@ impl Trouble {
     }
 }
 
-/// Words with which servers refuse to stream, or refuse a member of the body that asks for it.
+/// Phrases in the messages of servers that refuse streaming, or the member of the body that asks for it.
 const REFUSALS: [&str; 15] = [
     "not support",
     "n't support",

@@ -1,4 +1,4 @@
-//! The trait of checkers, and what counts as a call and as text for all of them.
+//! The trait [`Checker`], and the rules of all checkers for what counts as a call and as text.
 
 use crate::head::CallHead;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta};
@@ -10,7 +10,7 @@ use std::rc::Rc;
 pub struct Verdict {
     /// Whether the stream calls a tool.
     pub tool_call: bool,
-    /// Why, in a few words.
+    /// The reason for the verdict, for people.
     pub reason: String,
 }
 
@@ -21,17 +21,18 @@ impl Verdict {
     }
 }
 
-/// How the stream of a checker ended.
+/// How the stream that a checker reads ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEnding {
     /// With `stream_end`.
     Stream(FinishReason),
-    /// The input ended, or another stream began, before that.
+    /// The input ended, or another stream began, before a `stream_end`.
     Cut,
 }
 
 impl StreamEnding {
-    /// Whether the stream failed: a call may be missing only because the stream was cut.
+    /// Whether the stream failed. A failed stream without a call proves nothing: the call may have been in the part that never
+    /// arrived.
     pub fn is_failure(self) -> bool {
         match self {
             StreamEnding::Stream(reason) => reason.is_failure(),
@@ -42,19 +43,21 @@ impl StreamEnding {
 
 /// Decides about one choice of one stream. Sees every event of it, in order, until it has decided.
 pub trait Checker {
-    /// Takes the next event; returns the verdict with the first event that settles it.
+    /// Takes the next event; returns the verdict as soon as an event settles it, and `None` until then.
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict>;
 
-    /// The stream has ended. `None`: it failed before this could be decided.
+    /// Takes the end of the stream. Returns `None` if the checker cannot decide, because the stream failed too early or the
+    /// checker itself failed.
     fn end(&mut self, ending: StreamEnding) -> Option<Verdict>;
 
-    /// Whether it finds calls in text, and so may find later that one of them does not hold: then it also sees the events after its yes,
-    /// and the end.
-    fn follows(&self) -> bool {
+    /// Whether the checker needs the events after a positive verdict, and the end. A checker that finds calls in text does,
+    /// because later text can show that one was not a call.
+    fn reads_past_verdict(&self) -> bool {
         false
     }
 
-    /// Whether none of the calls that it found in text holds; `None` if it found only calls that are events.
+    /// `Some(true)` if every call that it found in text turned out not to be one, `Some(false)` if a call remains. `None` if it
+    /// found only calls that are events; a `retract` withdraws those.
     fn overturned(&self) -> Option<bool> {
         None
     }
@@ -68,7 +71,7 @@ pub type Factory = Rc<dyn Fn() -> Box<dyn Checker>>;
 pub struct CheckerRow {
     /// The name that `--checker` takes; the part after a colon names the user's argument.
     pub name: &'static str,
-    /// How it decides, for `--help`.
+    /// The help text that says how the checker decides.
     pub help: &'static str,
     /// Makes its factory from the user's argument; `None` where that cannot be used.
     pub factory: fn(CallFilter, &str) -> Option<Factory>,
@@ -90,7 +93,7 @@ pub(crate) enum Meaning<'a> {
     OtherCall,
     /// Text that is not empty.
     Text(std::borrow::Cow<'a, str>),
-    /// Neither, or a call whose name is still missing.
+    /// Neither a call nor text, or a call that cannot be judged before its name arrives.
     Nothing,
 }
 
@@ -124,7 +127,7 @@ impl CallFilter {
     }
 }
 
-/// The verdict of a stream that ended without a call, unless it failed.
+/// The verdict on a stream that ended without a call. `None` if the stream failed: the call may be in the part that was lost.
 pub(crate) fn none(ending: StreamEnding) -> Option<Verdict> {
     (!ending.is_failure()).then(|| Verdict::new(false, "the stream ended without a tool call"))
 }

@@ -102,7 +102,7 @@ impl Detect {
                     self.decide(at, Some(verdict), false, out);
                 }
             }
-            Some(true) if choice.checker.follows() => drop(choice.checker.push(event)),
+            Some(true) if choice.checker.reads_past_verdict() => drop(choice.checker.push(event)),
             Some(_) => {}
         }
     }
@@ -141,7 +141,7 @@ impl Detect {
 impl CheckedChoice {
     /// Whether no call is left of those that made the yes, now that the stream has ended.
     fn is_overturned(&mut self, ending: StreamEnding) -> bool {
-        if self.checker.follows() {
+        if self.checker.reads_past_verdict() {
             self.checker.end(ending);
         }
         let is_overturned = self.checker.overturned().unwrap_or_else(|| self.calls.any_retracted());

@@ -1,4 +1,4 @@
-//! Where the values of one JSON text lie, so that whoever looks for a member does not walk its neighbours again.
+//! The offsets of all values of one JSON text, so that a search for a member does not scan its neighbours again.
 
 use crate::scan::{self, Record, Scan, Walk};
 
@@ -8,14 +8,15 @@ pub(crate) struct Token {
     /// The key between its quotes; empty in an array.
     name: (u32, u32),
     value: (u32, u32),
-    /// How many tokens lie inside this value; they follow it. While the value is open: the place of its container.
+    /// The number of tokens inside this value; they follow it in `tokens`. Until its closing bracket is read: the position in
+    /// `tokens` of the container around it.
     pub inside: u32,
     pub is_name_escaped: bool,
     pub is_escaped: bool,
 }
 
 impl Token {
-    /// The key, as it is written, of a value in the container `text`.
+    /// The key of this value, still escaped. `text` is the text of its container.
     #[inline]
     pub(crate) fn name<'a>(&self, text: &'a str) -> &'a str {
         &text[self.name.0 as usize..self.name.1 as usize]
@@ -41,45 +42,48 @@ impl Token {
 pub struct Index {
     /// The container itself and all that is in it, in the order of the text.
     tokens: Vec<Token>,
-    /// The last text, if the tokens are all of its places; else empty.
+    /// The last text, so that the next one can reuse its tokens. Empty if that text was invalid, too long, or had more values
+    /// than fit.
     last: String,
     name: (u32, u32),
     is_name_escaped: bool,
-    /// The innermost container that is open, and where its bracket lies in the text.
+    /// The position in `tokens` of the innermost container that is not closed yet.
     open: u32,
+    /// The offset in the text of that container's bracket.
     base: usize,
-    is_full: bool,
+    is_overflowed: bool,
 }
 
-/// 1.5 MiB of places.
-const MOST: usize = 1 << 16;
+/// The most tokens that an index holds; they take 1.5 MiB.
+const MAX_TOKENS: usize = 1 << 16;
 
-/// The longest text that is kept to compare the next one with.
-const LONGEST: usize = 1 << 14;
+/// The longest text, in bytes, that is kept to compare the next one with.
+const MAX_KEPT: usize = 1 << 14;
 
 impl Index {
-    /// Checks the array or object that begins at `start` and keeps the places in it; gives the index after it.
+    /// Checks the array or object that begins at `start` and stores its tokens. Returns the offset after it.
     pub(crate) fn read(&mut self, text: &str, start: usize) -> Scan<usize> {
         let begin = self.begin(text, start);
         self.last.clear();
         let end = scan::container(text.as_bytes(), begin, self)?;
-        if text.len() <= LONGEST && !self.is_full {
+        if text.len() <= MAX_KEPT && !self.is_overflowed {
             self.last.push_str(text);
         }
         Ok(end)
     }
 
-    /// What lies in the container that was read; empty where the index is too small for it.
+    /// The tokens inside the container that was read. Empty also where the text has more values than fit.
     pub(crate) fn inside(&self) -> &[Token] {
-        if self.is_full { &[] } else { self.tokens.get(1..).unwrap_or_default() }
+        if self.is_overflowed { &[] } else { self.tokens.get(1..).unwrap_or_default() }
     }
 
     /// Keeps the tokens that `text` shares with the last text and gives where the walk goes on: after the last value that ends
     /// before the first difference.
     fn begin(&mut self, text: &str, start: usize) -> Walk {
         let shared = shared(self.last.as_bytes(), text.as_bytes());
-        (self.name, self.is_full) = ((0, 0), u32::try_from(text.len()).is_err());
-        // The open container: where its bracket lies, its token and the tokens in it.
+        (self.name, self.is_overflowed) = ((0, 0), u32::try_from(text.len()).is_err());
+        // The current container: `base` is the offset of its bracket, `open` the position of its token, `at..end` the positions
+        // of the tokens in it that are not compared yet.
         let (mut base, mut open, mut at, mut end) = (start, 0, 1, self.tokens.len());
         let mut walk = Walk::from(start);
         walk.open(text.as_bytes()[start]);
@@ -87,7 +91,7 @@ impl Index {
         while shared > start && at < end {
             let token = &mut self.tokens[at];
             let (value, after) = (base + token.value.0 as usize, base + token.value.1 as usize);
-            // The byte after a value is looked at, too: a number may go on.
+            // The byte after a value must be shared, too: `12` may be `123` in the new text.
             if after < shared {
                 walk.at = after;
                 at += 1 + token.inside as usize;
@@ -116,8 +120,8 @@ impl Index {
 
     #[inline]
     fn push(&mut self, value: (u32, u32), inside: u32, is_escaped: bool) {
-        self.is_full |= self.tokens.len() == MOST;
-        if !self.is_full {
+        self.is_overflowed |= self.tokens.len() == MAX_TOKENS;
+        if !self.is_overflowed {
             let (name, is_name_escaped) = (std::mem::take(&mut self.name), self.is_name_escaped);
             self.tokens.push(Token { name, value, inside, is_name_escaped, is_escaped });
             self.is_name_escaped = false;
@@ -125,7 +129,8 @@ impl Index {
     }
 }
 
-/// How many bytes two texts have in common at their beginnings; not all of the last few.
+/// A lower bound for the length of the beginning that two texts share. It may leave out up to 7 bytes, which only repeats a
+/// little work.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let equal = 32 * blocks.take_while(|(a, b)| a == b).count();
@@ -162,7 +167,7 @@ impl Record for Index {
 
     #[inline]
     fn close(&mut self, end: usize) {
-        if self.is_full {
+        if self.is_overflowed {
             return;
         }
         let inside = self.tokens.len() as u32 - 1 - self.open;

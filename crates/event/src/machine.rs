@@ -2,7 +2,7 @@
 
 use crate::{Event, Payload, Scanner, payload};
 
-/// Where a machine puts its events. The driver behind it has the line at hand, with its stream and its time.
+/// Takes the output of a machine. The driver that implements it has the line at hand, with its stream and its time.
 pub trait Sink {
     /// Passes the line at hand, byte for byte. Called at most once for an event; a machine that does not call it drops the line.
     fn pass(&mut self);
@@ -11,7 +11,8 @@ pub trait Sink {
     /// hand, and `choice` if that is not 0.
     fn write(&mut self, choice: u32, payload: &Payload<'_>);
 
-    /// Whether an event that was written for the line at hand is lost: it was longer than a line may be, and an `error` took its place.
+    /// Whether an `error` took the place of an event that was written for the line at hand, because it was longer than a line
+    /// may be.
     fn lost(&self) -> bool {
         false
     }
@@ -21,7 +22,7 @@ pub trait Sink {
 }
 
 impl<'s> dyn Sink + 's {
-    /// [`Sink::write`] for the struct of any kind.
+    /// Calls [`Sink::write`] with the struct of any event kind, so that callers need no conversion.
     #[inline]
     pub fn emit<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>) {
         self.write(choice, &payload.into());
@@ -33,7 +34,8 @@ pub trait Machine {
     /// Takes the next event of its stream. A `stream_end` is the last.
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink);
 
-    /// Ends the stream without a `stream_end`, since the input ended or another stream began: open calls and texts were cut.
+    /// Takes the end of a stream that has no `stream_end`: the input ended, or another stream began. Open calls and texts were
+    /// cut.
     fn finish(&mut self, out: &mut dyn Sink);
 
     /// Whether the answer is known and no later event can change it, so that a driver that wants nothing else may stop reading.
@@ -56,7 +58,8 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
     }
 }
 
-/// Turns events into other bytes: text for people, or one answer. It does no IO, as a [`Machine`]; one view sees all streams.
+/// Turns events into output that is not events, such as text for people or one answer. Like a [`Machine`] it does no IO; unlike
+/// a machine, one view sees all streams.
 pub trait View {
     /// Takes the next event and appends what is to be shown now.
     fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
@@ -72,7 +75,7 @@ pub trait View {
     fn finish(&mut self, out: &mut Vec<u8>);
 }
 
-/// A sink in memory: the lines that a pipe would get, without line feeds. For tests and for running machines inside a process.
+/// A sink that keeps the lines that a pipe would get, without line feeds. For tests and for running machines inside a process.
 #[derive(Debug, Default)]
 pub struct Collect {
     /// The lines that were written so far.

@@ -1,4 +1,4 @@
-//! What was learned about models, on disk: whether they take tools.
+//! A cache on disk of which models take tools.
 
 use event::{Object, Raw};
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// question to the server.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
-    /// The folder; nothing is kept without one.
+    /// The folder of the cache; `None` turns it off.
     pub folder: Option<PathBuf>,
     /// How long an entry is valid.
     pub time_to_live: Duration,
@@ -22,7 +22,7 @@ pub struct Capability {
     pub is_native: bool,
     /// How that was learned: `refused` or `model-list`.
     pub source: String,
-    /// The server's words.
+    /// The server's message that shows this.
     pub detail: String,
 }
 

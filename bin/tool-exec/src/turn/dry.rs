@@ -15,7 +15,8 @@ pub enum Listing {
     Pending,
 }
 
-/// Prints the calls of the input that `show` selects. The status is [`Status::Done`] if there are any, else [`Status::No`].
+/// Prints the calls of the input that `show` selects. Without an error, the status is [`Status::Done`] if one of them would run
+/// (or waits, for [`Listing::Pending`]), else [`Status::No`].
 ///
 /// # Errors
 /// When the input or the output fails.
@@ -30,7 +31,7 @@ pub fn run(plan: Plan, filter: Filter, show: Listing) -> anyhow::Result<Status> 
     Ok(outcome.status(if dry.found { Status::Done } else { Status::No }))
 }
 
-/// The calls of the input, none of which runs.
+/// Handles the lines of the input with the real plan, and starts nothing.
 struct DryRun {
     plan: Plan,
     show: Listing,
@@ -40,8 +41,9 @@ struct DryRun {
 }
 
 impl DryRun {
-    /// Prints the plan's steps.
-    fn settle(&mut self, out: &mut LineWriter<'_>) {
+    /// Prints the plan's steps until none is left. Each call that would start gets an empty result, because the plan goes on
+    /// only after one.
+    fn print_steps(&mut self, out: &mut LineWriter<'_>) {
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
@@ -102,7 +104,7 @@ impl DryRun {
 impl LineHandler for DryRun {
     fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         self.plan.event(event);
-        self.settle(out);
+        self.print_steps(out);
         false
     }
 
@@ -110,11 +112,11 @@ impl LineHandler for DryRun {
 
     fn bad_line(&mut self, warning: &Warning<'_>, out: &mut LineWriter<'_>) {
         self.plan.event(&Event::of(&(*warning).into(), None, 0, None));
-        self.settle(out);
+        self.print_steps(out);
     }
 
     fn finish(&mut self, out: &mut LineWriter<'_>) {
         self.plan.finish();
-        self.settle(out);
+        self.print_steps(out);
     }
 }

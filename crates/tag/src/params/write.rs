@@ -1,4 +1,4 @@
-//! Parameters as the models of a dialect write them.
+//! Writes the parameters of a call as the models of a dialect do.
 
 use super::head::element_name;
 use crate::dialect::params::{ParamForm, Style, Typing};
@@ -64,7 +64,7 @@ impl ParamForm {
         }
     }
 
-    /// Objects and arrays as elements, where the names allow it.
+    /// Appends objects and arrays as elements. An object with a key that cannot name an element is written as JSON.
     fn elements(&self, prefix: &str, value: &Value, out: &mut String) {
         let mut element = |name: &str, value: &Value| {
             out.extend([prefix, "<", name, ">"]);
