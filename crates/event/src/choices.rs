@@ -52,6 +52,23 @@ impl<T> Choices<T> {
         at
     }
 
+    /// The value of choice `number`; [`Default`] makes it when it is new.
+    #[inline]
+    pub fn of(&mut self, number: u32) -> &mut T
+    where
+        T: Default,
+    {
+        let place = self.place(number, T::default);
+        &mut self.list[place]
+    }
+
+    /// The choices by their numbers, with their values. It sorts, for what happens once a stream.
+    pub fn by_number(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
+        let mut sorted: Vec<_> = self.numbers.iter().copied().zip(&mut self.list).collect();
+        sorted.sort_unstable_by_key(|(number, _)| *number);
+        sorted.into_iter()
+    }
+
     /// How many choices have appeared.
     pub fn len(&self) -> usize {
         self.list.len()
@@ -102,5 +119,10 @@ mod tests {
         }
         assert_eq!(choices.iter().copied().collect::<Vec<_>>(), [3, 0, 7, u32::MAX]);
         assert_eq!(choices.find(1), None);
+        *choices.of(1) = 9;
+        assert_eq!(
+            choices.by_number().map(|(number, value)| (number, *value)).collect::<Vec<_>>(),
+            [(0, 0), (1, 9), (3, 3), (7, 7), (u32::MAX, u32::MAX)]
+        );
     }
 }

@@ -7,9 +7,8 @@ use event::payload::{
     ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
     Thinking, ToolCallDelta, Warning,
 };
-use event::{Json, Kind, Payload, Raw, Sink, Surrogates};
+use event::{Choices, Json, Kind, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 /// The name that events of this crate carry as their `source`.
 const SOURCE: &str = "llm-stream";
@@ -26,7 +25,7 @@ pub(crate) struct Turn {
     ended: bool,
     /// Code and message of the last error: some providers send an error twice, and it is written once.
     error: Option<(String, String)>,
-    choices: BTreeMap<u32, TurnChoice>,
+    choices: Choices<TurnChoice>,
     stats: SessionStats,
     scratch: String,
 }
@@ -54,7 +53,7 @@ impl Turn {
             marked: false,
             ended: false,
             error: None,
-            choices: BTreeMap::new(),
+            choices: Choices::default(),
             stats: SessionStats::default(),
             scratch: String::new(),
         }
@@ -78,13 +77,13 @@ impl Turn {
 
     /// Notes that this choice exists, so that the stream is whole only when it has finished too.
     pub(crate) fn choice(&mut self, choice: u32) {
-        self.choices.entry(choice).or_default();
+        self.choices.of(choice);
     }
 
     /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two pieces).
     pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
         let mut text = std::mem::take(&mut self.scratch);
-        self.choices.entry(choice).or_default().text.push(piece, &mut text);
+        self.choices.of(choice).text.push(piece, &mut text);
         self.text_plain(choice, &text, out);
         text.clear();
         self.scratch = text;
@@ -100,7 +99,7 @@ impl Turn {
     /// A piece of a refusal, still in JSON.
     pub(crate) fn refusal(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
         let mut text = std::mem::take(&mut self.scratch);
-        self.choices.entry(choice).or_default().refusal.push(piece, &mut text);
+        self.choices.of(choice).refusal.push(piece, &mut text);
         if !text.is_empty() {
             self.write(choice, RefusalDelta { text: (&text).into() }, out);
         }
@@ -111,7 +110,7 @@ impl Turn {
     /// A piece of reasoning, still in JSON.
     pub(crate) fn thinking(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
         let mut text = std::mem::take(&mut self.scratch);
-        self.choices.entry(choice).or_default().thinking.push(piece, &mut text);
+        self.choices.of(choice).thinking.push(piece, &mut text);
         self.thinking_plain(choice, &text, None, out);
         text.clear();
         self.scratch = text;
@@ -138,7 +137,7 @@ impl Turn {
         delta.tool_id = delta.tool_id.filter(|id| !id.is_empty());
         delta.tool_name = delta.tool_name.filter(|name| !name.is_empty());
         let mut text = std::mem::take(&mut self.scratch);
-        let state = self.choices.entry(choice).or_default();
+        let state = self.choices.of(choice);
         if state.index != delta.index {
             state.index = delta.index;
             state.arguments = Surrogates::default();
@@ -238,7 +237,7 @@ impl Turn {
 
     /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut answer stays.
     pub(crate) fn finish_reason(&mut self, choice: u32, reason: FinishReason, word: &str) {
-        let finish = &mut self.choices.entry(choice).or_default().finish;
+        let finish = &mut self.choices.of(choice).finish;
         if finish.as_ref().is_none_or(|(before, _)| before.is_whole() && !reason.is_whole()) {
             *finish = Some((reason, word.to_owned()));
         }
@@ -271,7 +270,7 @@ impl Turn {
 
     /// Whether at least one choice appeared and every one has its finish reason.
     pub(crate) fn is_whole(&self) -> bool {
-        !self.choices.is_empty() && self.choices.values().all(|c| c.finish.is_some())
+        !self.choices.is_empty() && self.choices.iter().all(|c| c.finish.is_some())
     }
 
     /// Whether any choice was seen.
@@ -294,15 +293,17 @@ impl Turn {
     /// Writes `session_stats`, if anything is known, and `stream_end`. `how` takes the place of the provider's reason; an
     /// error that was written goes before both.
     pub(crate) fn end(&mut self, how: Option<FinishReason>, out: &mut dyn Sink) {
-        let failed =
-            self.choices.values().find_map(|c| c.finish.as_ref().filter(|(reason, _)| *reason == FinishReason::Error));
+        let failed = self
+            .choices
+            .by_number()
+            .find_map(|(_, c)| c.finish.clone().filter(|(reason, _)| *reason == FinishReason::Error));
         if let (Some((_, word)), None) = (failed, &self.error) {
             let failure =
                 Failure::new("provider_error", format!("the provider ended the answer with \"{word}\""), true);
             self.error(&failure, out);
         }
-        let word = self.choices.values().find_map(|c| c.finish.as_ref()).map(|(_, word)| word.as_str());
-        if !self.started && how.is_none() && word == Some("model_context_window_exceeded") {
+        let word = self.choices.by_number().find_map(|(_, c)| c.finish.clone()).map(|(_, word)| word);
+        if !self.started && how.is_none() && word.as_deref() == Some("model_context_window_exceeded") {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
             self.error(&Failure::new("context_overflow", "the prompt is longer than the model's context", false), out);
         }
@@ -322,7 +323,7 @@ impl Turn {
         if known.iter().any(Option::is_some) {
             self.write(0, stats, out);
         }
-        let first = self.choices.values_mut().next().map(std::mem::take).unwrap_or_default();
+        let first = self.choices.by_number().next().map(|(_, choice)| std::mem::take(choice)).unwrap_or_default();
         let (reason, word) = first.finish.unzip();
         let reason = match (how, reason) {
             (Some(how), _) => how,
@@ -341,7 +342,7 @@ impl Turn {
     fn halves(&mut self) -> Vec<(u32, Kind)> {
         let mut halves = Vec::new();
         let mut text = String::new();
-        for (choice, state) in &mut self.choices {
+        for (choice, state) in self.choices.by_number() {
             for (surrogates, kind) in [
                 (&mut state.thinking, Kind::Thinking),
                 (&mut state.text, Kind::ContentDelta),
@@ -349,7 +350,7 @@ impl Turn {
             ] {
                 surrogates.finish(&mut text);
                 if !text.is_empty() {
-                    halves.push((*choice, kind));
+                    halves.push((choice, kind));
                     text.clear();
                 }
             }
