@@ -131,7 +131,8 @@ macro_rules! readers {
         impl $(<$lt>)? $name $(<$lt>)? {
             /// Reads the fields of an event of this kind. One that is missing, is `null` or has another type takes its default; of a
             /// repeated key the last counts.
-            #[inline]
+            // A part of each call: the struct is not copied, and what the caller does not use is not read.
+            #[inline(always)]
             pub fn read(event: &event!($($lt)?)) -> Self {
                 match event.source {
                     Source::Line(members) => $name::of_line(members),

@@ -146,6 +146,7 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
         None => any_key(b, at)?,
     };
     let (end, value_escaped) = match b.get(start) {
+        Some(b'"') => scan::string(b, start)?,
         Some(b'0'..=b'9') => (small(b, start).map_or_else(|| scan::number(b, start), Ok)?, false),
         _ => scan::value(b, start)?,
     };
@@ -160,16 +161,17 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
 }
 
 /// A key that is on nearly every line, as our commands write it: what it is, and its length up to the colon.
+// Each key is compared as a constant: a list of keys costs a call for each comparison.
 #[inline]
 fn known(b: &[u8]) -> Option<(Common, usize)> {
-    let keys: &[(&[u8], Common)] = match b.get(1)? {
-        b'a' => &[(b"\"arguments\":", Common::Not(Field::Arguments))],
-        b'i' => &[(b"\"index\":", Common::Not(Field::Index))],
-        b's' => &[(b"\"stream\":", Common::Stream)],
-        b't' => &[(b"\"t\":", Common::Time), (b"\"text\":", Common::Not(Field::Text))],
-        _ => return None,
-    };
-    keys.iter().find(|(key, _)| b.starts_with(key)).map(|(key, common)| (*common, key.len()))
+    match b.get(1)? {
+        b't' if b.starts_with(b"\"t\":") => Some((Common::Time, 4)),
+        b't' if b.starts_with(b"\"text\":") => Some((Common::Not(Field::Text), 7)),
+        b'i' if b.starts_with(b"\"index\":") => Some((Common::Not(Field::Index), 8)),
+        b'a' if b.starts_with(b"\"arguments\":") => Some((Common::Not(Field::Arguments), 12)),
+        b's' if b.starts_with(b"\"stream\":") => Some((Common::Stream, 9)),
+        _ => None,
+    }
 }
 
 /// Any key and its colon: what it is, where it ends, whether it has an escape, and where the value begins.
@@ -191,19 +193,36 @@ fn any_key(b: &[u8], at: usize) -> Scan<(Common, usize, bool, usize)> {
     Ok((common, end, escaped, scan::space(b, colon + 1)))
 }
 
-/// The end of a number of digits alone, which is 0 or does not begin with 0.
+/// The end of a number with neither a sign nor an exponent, as an index and a time are, where a comma or a closing bracket follows.
 #[inline]
 fn small(b: &[u8], at: usize) -> Option<usize> {
-    let mut i = at + 1;
-    while let Some(b'0'..=b'9') = b.get(i) {
-        i += 1;
+    let mut i = digits(b, at + 1);
+    if b[at] == b'0' && i > at + 1 {
+        return None;
     }
-    (matches!(b.get(i), Some(b',' | b'}')) && (b[at] != b'0' || i == at + 1)).then_some(i)
+    if b.get(i) == Some(&b'.') {
+        let fraction = i + 1;
+        i = digits(b, fraction);
+        if i == fraction {
+            return None;
+        }
+    }
+    matches!(b.get(i), Some(b',' | b'}')).then_some(i)
+}
+
+/// The index after the digits from `at`.
+#[inline(always)]
+fn digits(b: &[u8], mut at: usize) -> usize {
+    while let Some(b'0'..=b'9') = b.get(at) {
+        at += 1;
+    }
+    at
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::ContentDelta;
 
     #[test]
     fn any_order_of_keys_escaped_keys_and_spaces() {
@@ -232,6 +251,39 @@ mod tests {
             (r#"{"type":"content_delta","#, "no key in quotes"),
         ] {
             assert_eq!(s.read(line).unwrap_err().what, why, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_one_here_where_it_is_one_anywhere() {
+        let mut s = Scanner::default();
+        for number in [
+            "0", "7", "10", "0.5", "12.125", "0.0", "00", "01", "01.5", "1.", ".5", "1.x", "1.5.5", "1.5e3", "2E+2",
+            "1e", "-1", "-0.5", "-", "1 ", "1.5 ", "1x",
+        ] {
+            for line in [
+                format!("{{\"type\":\"content_delta\",\"t\":{number},\"text\":\"a\"}}"),
+                format!("{{\"type\":\"tool_call_delta\",\"index\":{number}}}"),
+            ] {
+                assert_eq!(s.read(&line).is_ok(), Raw::parse(number).is_ok(), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_text_counts_only_as_a_string() {
+        let mut s = Scanner::default();
+        for (value, text) in [
+            (r#""""#, ""),
+            (r#""a""#, "a"),
+            (r#""\u00e9""#, "é"),
+            ("7", ""),
+            ("null", ""),
+            ("{\"a\":1}", ""),
+            ("[\"\"]", ""),
+        ] {
+            let line = format!("{{\"type\":\"content_delta\",\"text\":{value}}}");
+            assert_eq!(ContentDelta::read(&s.read(&line).unwrap()).text, text, "{line}");
         }
     }
 }

@@ -42,7 +42,6 @@ macro_rules! payloads {
             }
 
             /// The fields of an event of this kind; `None` for [`Kind::Other`].
-            #[inline]
             pub(crate) fn of_line(kind: Kind, members: Members<'a>) -> Option<Self> {
                 Some(match kind {
                     $(Kind::$name => Payload::$name($name::of_line(members)),)*
@@ -67,7 +66,7 @@ macro_rules! payloads {
             }
 
             impl $(<$lt>)? $name $(<$lt>)? {
-                #[inline]
+                #[inline(always)]
                 pub(crate) fn of_line(members: field::members!($($lt)?)) -> Self {
                     let mut payload = Self::default();
                     members.iter().for_each(|member| payload.take(member));

@@ -50,6 +50,16 @@ impl Slot {
         Raw::checked(&line[self.value.0 as usize..self.value.1 as usize], self.value_escaped)
     }
 
+    /// What lies between the quotes of a string, and whether it has escapes; `None` for any other value.
+    #[inline(always)]
+    pub fn string(self, line: &str) -> Option<(&str, bool)> {
+        let (start, end) = (self.value.0 as usize, self.value.1 as usize);
+        if line.as_bytes().get(start) != Some(&b'"') {
+            return None;
+        }
+        line.get(start + 1..end - 1).map(|inside| (inside, self.value_escaped))
+    }
+
     #[inline]
     pub fn key(self, line: &str) -> Cow<'_, str> {
         if self.key_escaped {
@@ -100,5 +110,10 @@ impl<'a> Member<'a> {
     #[inline(always)]
     pub fn value(self) -> Raw<'a> {
         self.slot.value(self.line)
+    }
+
+    #[inline(always)]
+    pub fn string(self) -> Option<(&'a str, bool)> {
+        self.slot.string(self.line)
     }
 }

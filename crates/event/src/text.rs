@@ -1,5 +1,6 @@
 //! The texts and JSON values of events: borrowed, and neither unescaped nor written before that is needed.
 
+use crate::slot::Member;
 use crate::{Raw, Surrogates, write};
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -17,6 +18,12 @@ impl<'a> Text<'a> {
     #[inline]
     pub fn of(value: Raw<'a>) -> Option<Self> {
         value.string().map(|(inner, is_escaped)| Text { inner, is_escaped })
+    }
+
+    /// The same of a member of a line.
+    #[inline(always)]
+    pub(crate) fn of_member(member: Member<'a>) -> Option<Self> {
+        member.string().map(|(inner, is_escaped)| Text { inner, is_escaped })
     }
 
     /// The text, unescaped; borrowed where it has no escape. A lone surrogate becomes U+FFFD.

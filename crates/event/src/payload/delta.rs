@@ -1,6 +1,7 @@
 //! Pieces of an answer, as the model writes it.
 
 use super::field::{Codec, Flag, Plain, payload};
+use crate::slot::Member;
 use crate::{Json, Object, Raw, Text};
 
 /// The next fragment of a call's arguments. An object counts as its text.
@@ -13,6 +14,11 @@ impl<'a> Codec<'a, Option<Text<'a>>> for Fragment {
     #[inline]
     fn read(value: Raw<'a>) -> Option<Text<'a>> {
         Text::of(value).or_else(|| value.is_object().then(|| value.text().into()))
+    }
+
+    #[inline(always)]
+    fn read_member(member: Member<'a>) -> Option<Text<'a>> {
+        Text::of_member(member).or_else(|| Self::read(member.value()))
     }
 
     #[inline]
