@@ -24,9 +24,16 @@ impl<T> Choices<T> {
     #[inline]
     pub fn place(&mut self, number: u32, make: impl FnOnce() -> T) -> usize {
         if self.numbers.get(self.last) != Some(&number) {
-            self.last = self.find(number).unwrap_or_else(|| self.insert(number, make()));
+            self.turn_to(number, make);
         }
         self.last
+    }
+
+    /// Makes `number` the choice that was found last. Apart from [`Choices::place`], so that each caller holds its one comparison.
+    #[cold]
+    #[inline(never)]
+    fn turn_to(&mut self, number: u32, make: impl FnOnce() -> T) {
+        self.last = self.find(number).unwrap_or_else(|| self.insert(number, make()));
     }
 
     /// The place of choice `number`, if it has appeared.

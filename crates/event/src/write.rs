@@ -151,11 +151,18 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
 /// Appends an integer. Most are indexes and counts of a few digits.
 pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
     let Ok(mut rest) = u32::try_from(value) else { return out.extend_from_slice(value.to_string().as_bytes()) };
+    let digit = |n: u32| b'0' + (n % 10) as u8;
+    match rest {
+        0..=9 => return out.push(digit(rest)),
+        10..=99 => return out.extend_from_slice(&[digit(rest / 10), digit(rest)]),
+        100..=999 => return out.extend_from_slice(&[digit(rest / 100), digit(rest / 10), digit(rest)]),
+        _ => {}
+    }
     let mut digits = [0; 10];
     let mut at = digits.len();
     loop {
         at -= 1;
-        digits[at] = b'0' + (rest % 10) as u8;
+        digits[at] = digit(rest);
         rest /= 10;
         if rest == 0 {
             return out.extend_from_slice(&digits[at..]);
@@ -357,5 +364,31 @@ mod tests {
         });
         o.close();
         assert_eq!(String::from_utf8(out).unwrap(), r#"{"a":"x","n":5,"b":true,"l":["p",1,{"q":null}]}"#);
+    }
+
+    #[test]
+    fn integers_of_any_length() {
+        for n in [
+            0,
+            7,
+            9,
+            10,
+            42,
+            99,
+            100,
+            205,
+            999,
+            1000,
+            1001,
+            65_536,
+            i128::from(u32::MAX),
+            4_294_967_296,
+            -1,
+            i128::from(i64::MIN),
+        ] {
+            let mut out = Vec::new();
+            push_int(&mut out, n);
+            assert_eq!(String::from_utf8(out).unwrap(), n.to_string());
+        }
     }
 }
