@@ -23,7 +23,7 @@ use upstream::{Answer, capability_key, plain_url, questions};
 /// The longest time for all questions to a server together.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest answer that is read: a list of some hundred models.
+/// The most bytes of an answer that are read: a list of some hundred models fits.
 const ANSWER: usize = 16 << 20;
 
 /// Where to look.
@@ -37,7 +37,7 @@ pub struct AutoSettings {
     pub capabilities: Capabilities,
     /// The longest time for a server, if it is less than five seconds.
     pub patience: Duration,
-    /// Whether `--dialect` was typed, which counts more than the allow-list.
+    /// Whether the user typed `--dialect`, which overrides the dialect that the allow-list names.
     pub is_dialect_named: bool,
 }
 
@@ -51,13 +51,13 @@ pub struct FormDecision {
 }
 
 impl FormDecision {
-    /// Whether the user decided, which no server's refusal changes.
+    /// Whether the user made the decision in the allow-list. A server's refusal does not change such a decision.
     pub fn is_firm(&self) -> bool {
         self.source == "allow-list"
     }
 }
 
-/// Decides for one turn.
+/// Decides how the model of one turn learns of its tools.
 #[derive(Clone, Copy)]
 pub struct AutoMode<'a> {
     /// Where to look.
@@ -67,7 +67,7 @@ pub struct AutoMode<'a> {
 }
 
 impl AutoMode<'_> {
-    /// Decides for a turn. A turn with a tape asks no server: the tape must hold the same turn again.
+    /// Decides for a turn. A turn with a tape asks no server, because a replay must make the same request without one.
     ///
     /// # Errors
     /// As [`AutoMode::find`] and [`AutoMode::recorded`].
@@ -111,13 +111,14 @@ impl AutoMode<'_> {
             let listed = tokio::select! {
                 biased;
                 listed = self.listed(network, messages) => listed,
-                // The caller looks at `watch`.
+                // An interrupt ends the search. The caller finds it in `watch`.
                 _ = watch.interrupt() => Ok(None),
             };
             match listed {
                 Ok(Some(listed)) => return Ok(of(listed, "model-list")),
                 Err(unreachable) if must_reach => bail!(unreachable),
-                // The turn fails in the same way, and reports it.
+                // A server that does not know the model decides nothing. A server that cannot be reached fails the turn too,
+                // and the turn reports that.
                 Ok(None) | Err(_) => {}
             }
         }
@@ -197,10 +198,11 @@ impl AutoMode<'_> {
         }))
     }
 
-    /// The server's own entry for the model, if it answers in time.
+    /// The server's own entry for the model, if it has one.
     ///
     /// # Errors
-    /// A sentence: the server cannot be reached, or the key must not be sent to it.
+    /// A sentence: the server cannot be reached, it does not answer the first question in time, or the key must not be sent to
+    /// it.
     async fn listed(&self, network: &Network, messages: &Messages) -> Result<Option<Capability>, String> {
         let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
         let is_near = self.turn.route.is_local || self.turn.url().starts_with("http:");
@@ -214,7 +216,8 @@ impl AutoMode<'_> {
                     let url = plain_url(&question.request.url);
                     return Err(format!("no answer from {url} in time; check the address in --base-url"));
                 }
-                // A server that cannot be reached will not answer the next question either.
+                // The server answered an earlier question, so this is not an error. After a failure or the shared deadline it will
+                // not answer the next question either.
                 Ok(Err(_)) | Err(_) => return Ok(None),
             };
             let (is_native, detail) = match question.answer(body.as_deref()) {
@@ -224,7 +227,8 @@ impl AutoMode<'_> {
             };
             let listed = Capability { is_native, source: "model-list".to_owned(), detail };
             if !self.turn.route.is_local {
-                // A server on this machine answers at once, and may have another model tomorrow.
+                // Only a remote server's answer is kept. A server on this machine is asked each time, because it answers at
+                // once and its models may change.
                 self.learn(&listed);
             }
             return Ok(Some(listed));

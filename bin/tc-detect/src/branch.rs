@@ -35,14 +35,15 @@ impl Commands {
         Ok(Commands { then: then.map(Into::into), or_else: or_else.map(Into::into), failed: Rc::default() })
     }
 
-    /// The status of the first command that failed: its own, or 128 and the signal that ended it.
+    /// The status of the first command that failed: its own, 128 plus the signal that ended it, or the status of an error if it
+    /// cannot be started.
     pub fn failed(&self) -> Option<u8> {
         self.failed.get()
     }
 
     fn ended(&self, command: &str, status: ExitStatus) {
         let code = match (status.code(), status.signal()) {
-            // SIGPIPE: the reader of its output has left.
+            // 141 and SIGPIPE mean that the reader of the command's output has left, which is not a failure.
             (Some(0 | 141), _) | (None, Some(SIGPIPE)) => return,
             (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
             (None, signal) => {
@@ -79,7 +80,7 @@ impl Branch {
         Branch { detect, commands, target: Target::Undecided(Vec::new()), stream: None, no_time }
     }
 
-    /// Sends the lines of one event on, and chooses the target once the decision is made.
+    /// Keeps the lines of one event until the decision is made. Then chooses the target, and sends all lines there.
     fn send(&mut self, lines: &[u8], out: &mut dyn Sink) {
         if let Target::Undecided(kept) = &mut self.target {
             kept.extend_from_slice(lines);
@@ -124,7 +125,8 @@ impl Branch {
         }
     }
 
-    /// The stream has ended: closes the input of its command and waits for it.
+    /// Ends the stream: closes the input of its command and waits for the command. Without a decision, the kept lines go to
+    /// standard output.
     fn close(&mut self, out: &mut dyn Sink) {
         if let Target::Undecided(kept) = &mut self.target {
             let kept = std::mem::take(kept);

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Opens the file descriptor that the shell has opened (`3>decisions`).
 ///
 /// # Errors
-/// When no such descriptor is open for writing.
+/// When no such descriptor is open, or its file cannot be opened for writing.
 pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
     let open = File::options().append(true).open(format!("/dev/fd/{fd}"));
     let file =
@@ -19,7 +19,7 @@ pub fn open(fd: u32) -> anyhow::Result<Rc<RefCell<File>>> {
     Ok(Rc::new(RefCell::new(file)))
 }
 
-/// A [`Detect`] whose decisions go elsewhere.
+/// A [`Detect`] whose decisions go to a file descriptor and not into the stream.
 pub struct Diversion {
     detect: Detect,
     target: Rc<RefCell<File>>,

@@ -9,7 +9,8 @@ use view::{FORMS, FormRow, Surface};
 
 /// Events for people: text as it streams, a card for each call, or the final answer as JSON.
 ///
-/// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent. The exit status is 2 after an `error`
+/// Control characters in the text of a model or a tool are written out (\x1b, \u202e), never sent. The exit status is 2 after
+/// an `error`
 /// event.
 #[derive(Debug, Parser)]
 #[command(name = "tc-view", version, max_term_width = 100, after_help = EXAMPLES)]
@@ -36,8 +37,7 @@ Examples:
   tc-view chat.ndjson
   tc-view --format json chat.ndjson | jq -r .text
 
-Without --color, the first of these that applies decides: NO_COLOR is not empty (never),
-CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
+Without --color, the first of these that applies decides: NO_COLOR is not empty (never), CLICOLOR_FORCE is neither empty nor 0 (always), CLICOLOR is 0 (never).";
 
 /// The parser of `--format`: the names of the forms, which `--help` lists.
 fn form() -> impl TypedValueParser<Value = FormRow> {

@@ -54,8 +54,9 @@ impl AnswerDraft {
     }
 }
 
-/// The message in OpenAI's shape, with `reasoning` and `provider` where the next turn needs them: `provider` lists the blocks
-/// in their order, each with its text (`thinking`), its `data`, and its place (`calls` begun and `text` written before).
+/// The message in OpenAI's shape, with `reasoning` and `provider` where the answer has them: `provider` lists the blocks in
+/// their order, each with its text (`thinking`), its `data`, and its place (`calls`: how many calls had begun; `text`: whether
+/// any text had come).
 #[derive(Debug)]
 pub(crate) struct AssistantMessage<'a> {
     pub draft: &'a AnswerDraft,

@@ -20,7 +20,7 @@ pub(crate) struct Oddity {
 /// What routing needs of the stream besides its deltas.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Origin<'a> {
-    /// What the ids of calls without one are made from.
+    /// The seed of the ids that are made for calls without an id.
     pub seed: Seed,
     pub choice: u32,
     /// The tools that calls may name, where they are known.
@@ -33,7 +33,8 @@ impl Origin<'_> {
     }
 }
 
-/// Indexes are kept in a table while they exceed the number of calls by at most this; others in a map.
+/// An index that is less than the number of calls plus this is kept in a table; others are kept in a map, so that a huge index
+/// does not make a huge table.
 const NEAR: usize = 64;
 const FREE: u32 = u32::MAX;
 
@@ -45,17 +46,18 @@ pub(crate) struct OpenCalls {
     by_index: Vec<u32>,
     by_far_index: HashMap<i64, u32>,
     latest: Option<usize>,
-    /// The index of the next call.
+    /// The output index of the next call.
     index: usize,
-    /// Every call that may be open. Calls that have ended are removed when they are met.
+    /// Every call that may be open, the latest on top. A call that has ended is removed when it is found on top.
     open: BinaryHeap<u32>,
     inferred: bool,
 }
 
 impl OpenCalls {
-    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6).
+    /// Takes a delta. Returns the position of its call, or `None` if the delta is empty (rule 6), or if it has no id, no name
+    /// and no arguments and no call has begun.
     pub fn take(&mut self, delta: &ToolCallDelta<'_>, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> Option<usize> {
-        // 3, for a delta without an id and a name, as nearly all are.
+        // Rule 3, ahead of the others: nearly all deltas have neither an id nor a name.
         let known =
             if delta.tool_id.is_none() && delta.tool_name.is_none() { self.bound_now(delta.index) } else { None };
         let at = match known {
@@ -106,7 +108,7 @@ impl OpenCalls {
         self.newest(at)
     }
 
-    /// Begins a call, or several, with text behind the end of call `at`. Returns the last.
+    /// Begins one call or several with the text that came after the end of call `at`. Returns the last of them.
     #[cold]
     fn extra(&mut self, at: usize, text: &str, origin: Origin<'_>, oddities: &mut Vec<Oddity>) -> usize {
         oddities.push(Oddity {
@@ -151,7 +153,7 @@ impl OpenCalls {
         if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
             if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
                 // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
-                // the first call's name, so it gets an id of its own, and what follows under this id belongs to it.
+                // the first call's name, so it gets a made id, and later deltas with the shared id belong to it.
                 let call = &self.list[at];
                 if name.is_some_and(|n| call.is_over() && !call.name.is_empty() && n != call.name) {
                     oddities.push(Oddity {
@@ -170,8 +172,9 @@ impl OpenCalls {
                 self.latest = Some(at);
                 return Some(at);
             }
-            // 2. A new id. A delta without an index and a name belongs to the latest call while that is open: some servers send a
-            // new id with every chunk.
+            // 2. A new id. Without a name, the delta belongs to the call of its index while that is not over, or without an
+            // index to the latest call while that is open: some servers send a new id with every chunk. Any other new id begins
+            // a call.
             let holder = match delta.index {
                 Some(_) => bound,
                 None => self
@@ -200,8 +203,9 @@ impl OpenCalls {
             });
         }
         if let Some(at) = bound {
-            // 3. No id, a known index: that call, unless it is over and a name comes. While the call has no arguments, the name of
-            // another known tool begins a call, too. A name after the arguments belongs to the call if that has none.
+            // 3. No id, a known index: that call, unless it has a name and the delta's name begins another. Any name does so
+            // once the call is over. While the call has no arguments, the name of a known tool does so if it does not start
+            // with the call's name. A call without a name takes the delta's name, even after its arguments.
             let call = &self.list[at];
             let other = name.is_some_and(|n| {
                 !call.name.is_empty()
@@ -210,7 +214,8 @@ impl OpenCalls {
             return Some(if other { self.begin_bound(delta.index, None, origin) } else { at });
         }
         match name {
-            // 4. No id, an unknown index, no name: the latest open call, or else the latest, which has ended.
+            // 4. No id, an unknown index or none, no name: the latest open call, or else the latest call, or else a new call if
+            // there are arguments.
             None if !has_arguments && delta.index.is_none() && !delta.done && delta.provider.is_none() => None, // 6.
             None => match self.latest_open().or(self.latest) {
                 Some(at) => {
@@ -221,8 +226,8 @@ impl OpenCalls {
                 None if !has_arguments => None,
                 None => Some(self.begin_bound(delta.index, None, origin)),
             },
-            // 5. No id, a name: a new call, unless the latest one is open, has no arguments and has the same name, or has
-            // arguments and waits for its name.
+            // 5. No id, an unknown index or none, a name: a new call, with two exceptions. The latest call takes the delta if
+            // it has no arguments, has the same name and is not closed, or if it has arguments and no name.
             Some(name) => {
                 let same = self.latest.filter(|&at| {
                     let call = &self.list[at];
@@ -293,7 +298,8 @@ impl OpenCalls {
         }
     }
 
-    /// The call that a label of call `at` means now: that call, or the last one that began behind its end.
+    /// The call that an index or id of call `at` stands for now: that call, or the last one that began after its end; `None` if
+    /// that one is forgotten.
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {
@@ -324,8 +330,8 @@ impl OpenCalls {
         self.latest
     }
 
-    /// Frees the id and the index of a call that was retracted, so that a call can begin again under them. A call that was never
-    /// emitted frees its output index, too, unless another call has begun since: the indexes stay dense.
+    /// Frees the id and the index of a call that was retracted, so that a call can begin again under them. If the call was
+    /// never emitted and no other has begun since, it frees its output index, too, so that the next call leaves no gap.
     pub fn forget(&mut self, at: usize, was_seen: bool) {
         let call = &mut self.list[at];
         call.is_forgotten = true;

@@ -1,4 +1,4 @@
-//! One stream while its deltas are merged: calls are routed, judged and emitted.
+//! One stream while its deltas are merged: deltas are routed to calls, and calls are judged and emitted.
 
 use crate::before::EarlierOutput;
 use crate::call::Emission;
@@ -25,11 +25,11 @@ pub(crate) struct OpenChoice {
     pub number: u32,
     pub draft: AnswerDraft,
     pub calls: OpenCalls,
-    /// The assistant's message is in the input already.
+    /// Whether the input already has the assistant's message.
     pub has_message: bool,
-    /// Partial readings of the arguments are in the input already.
+    /// Whether the input already has partial readings of the arguments, so that none are emitted.
     pub has_partials: bool,
-    /// What this filter wrote when the stream routed through it before.
+    /// What this filter wrote when the stream went through it before.
     pub earlier: Option<Box<EarlierOutput>>,
 }
 
@@ -132,7 +132,7 @@ impl OpenStream {
         }
     }
 
-    /// Emits a `warning` for each oddity of a delta.
+    /// Emits a `warning` for each oddity of a delta, unless this filter wrote the same warning in an earlier run.
     #[cold]
     fn warn(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let at = self.choice(event.choice());
@@ -164,7 +164,8 @@ impl OpenStream {
         }
     }
 
-    /// Judges one call and emits its `tool_call`.
+    /// Judges one call and emits its `tool_call`. It emits none if an earlier run of this filter wrote it, or if `shape` is
+    /// set.
     pub fn emit(&mut self, at: usize, i: usize, commit: Commit, out: &mut dyn Sink) {
         let rules = Rules { repair: !self.options.no_repair, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
@@ -203,7 +204,8 @@ impl OpenStream {
         }
     }
 
-    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that the output stays linear in the input.
+    /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that the output stays linear in
+    /// the input.
     fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
         let choice = &mut self.choices[at];
         let call = &mut choice.calls.list[i];
@@ -230,7 +232,7 @@ impl OpenStream {
         );
     }
 
-    /// Keeps a `tool_call` that is in the input already, since this filter ran before, for the message.
+    /// Keeps for the message a `tool_call` that the input already has because this filter ran before.
     pub fn passed(&mut self, event: &Event<'_>) {
         let at = self.choice(event.choice());
         let ToolCall { tool_id, tool_name, arguments, error, provider, .. } = ToolCall::read(event);
@@ -268,7 +270,7 @@ impl OpenStream {
         }
         while let Some(i) = next {
             let call = &mut choice.calls.list[i];
-            // The commands behind have the id that was given here.
+            // Later commands know the call by the id that it has here. A `retract` that names this id needs no second one.
             let named = id.as_deref() == Some(&call.id);
             if call.emission == Emission::Emitted && self.options.shape.is_none() && !named {
                 let tool_id = Some((&call.id).into());

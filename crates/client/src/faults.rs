@@ -6,7 +6,7 @@ use crate::{Error, Recording, TimedRead};
 use std::ops::Range;
 use std::time::Duration;
 
-/// How a body is cut into reads.
+/// How a body is split into reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resplit {
     /// This many bytes each.
@@ -40,7 +40,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Whether there is any: then the whole body must be in memory.
+    /// Whether there is any fault. If there is one, the whole body must be in memory.
     pub fn any(&self) -> bool {
         *self != Faults::default()
     }
@@ -73,7 +73,8 @@ impl Faults {
     }
 }
 
-/// The index of the read that begins at byte `at`, after a read was divided there if needed; the number of reads if `at` is past the end.
+/// Returns the index of the read that begins at byte `at`, and divides a read there if needed. Returns the number of reads if
+/// no byte `at` exists.
 fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     let mut start = 0;
     for index in 0..reads.len() {
@@ -92,7 +93,8 @@ fn boundary(reads: &mut Vec<TimedRead>, at: usize) -> usize {
     reads.len()
 }
 
-/// The event that holds byte `at`, to the blank line after it; the line, in a body without blank lines.
+/// The range of the event that holds byte `at`, with the blank line after it. In a body without blank lines, it is the range of
+/// the line, with its line feed.
 fn unit(body: &[u8], at: usize) -> Range<usize> {
     let blank = [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"].into_iter().find(|b| body.windows(b.len()).any(|w| w == *b));
     let mark = blank.unwrap_or(b"\n");

@@ -1,4 +1,4 @@
-//! The network.
+//! Sends requests over the network.
 
 use crate::body::{Body, LiveBody, elapsed, ending};
 use crate::resolve::Resolver;
@@ -30,13 +30,15 @@ pub struct Response {
 }
 
 impl Network {
-    /// A way along `route`. Nothing is connected yet. Redirects are never followed: a key goes to the server that it is for, and
+    /// Prepares requests along `route`, without connecting yet. Redirects are never followed: a key goes to the server that it
+    /// is for, and
     /// nowhere else.
     ///
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
-        // Once a process. It fails if another library did it before, whose choice works as well.
+        // A process takes this setting once. The call fails where an earlier `Network` or another library has made it, and that
+        // choice works as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = reqwest::Client::builder()
             .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
@@ -85,7 +87,7 @@ impl Network {
     }
 
     /// Sends a request whose answer is small. Returns the body of a success; `None` for any other answer, and for one of more than
-    /// `most` bytes.
+    /// `most` bytes, one that was cut, or one that is not UTF-8.
     ///
     /// # Errors
     /// When the server cannot be reached.
@@ -95,13 +97,13 @@ impl Network {
         if !response.status().is_success() {
             return Ok(None);
         }
-        while let Ok(Some(bytes)) = response.chunk().await {
-            if body.len() + bytes.len() > most {
-                return Ok(None);
+        loop {
+            match response.chunk().await {
+                Ok(Some(bytes)) if body.len() + bytes.len() <= most => body.extend_from_slice(&bytes),
+                Ok(None) => return Ok(String::from_utf8(body).ok()),
+                _ => return Ok(None),
             }
-            body.extend_from_slice(&bytes);
         }
-        Ok(String::from_utf8(body).ok())
     }
 
     async fn open(&self, request: &Request) -> reqwest::Result<reqwest::Response> {

@@ -102,6 +102,18 @@ fn a_silence_and_a_deadline_end_the_wait() {
 }
 
 #[test]
+fn a_small_answer_that_was_cut_or_is_too_long_is_none() {
+    for (length, most, expected) in [(5, 5, Some("hello")), (5, 4, None), (6, 100, None)] {
+        let url = server(move |mut stream| {
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\nhello");
+            stream.write_all(head.as_bytes()).unwrap();
+        });
+        let answer = run(network(&url).ask(&request(&url), most)).unwrap();
+        assert_eq!(answer.as_deref(), expected, "{length} {most}");
+    }
+}
+
+#[test]
 fn a_redirect_is_returned_and_not_followed() {
     let url = server(|mut stream| {
         stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").unwrap();

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
 
-/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there are. The
-/// choice that was found last costs one comparison: nearly every event belongs to it.
+/// One value for each choice, in the order in which the choices appeared. Finding one takes the same time however many there
+/// are. [`Choices::place`] finds the choice that it returned last with one comparison, since nearly every event belongs to that
+/// one.
 #[derive(Debug)]
 pub struct Choices<T> {
     list: Vec<T>,
@@ -38,7 +39,7 @@ impl<T> Choices<T> {
 
     /// The place of choice `number`, if it has appeared.
     pub fn find(&self, number: u32) -> Option<usize> {
-        // The second choice makes the map: nearly every stream has a single one.
+        // The map is empty until the second choice comes, since nearly every stream has only one.
         match self.numbers[..] {
             [] => None,
             [only] => Some(0).filter(|_| only == number),
@@ -69,7 +70,7 @@ impl<T> Choices<T> {
         &mut self.list[place]
     }
 
-    /// The choices by their numbers, with their values. It sorts, for what happens once a stream.
+    /// The choices in the order of their numbers, with their values. Each call sorts, so it is for what happens once a stream.
     pub fn by_number(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
         let mut sorted: Vec<_> = self.numbers.iter().copied().zip(&mut self.list).collect();
         sorted.sort_unstable_by_key(|(number, _)| *number);

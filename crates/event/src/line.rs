@@ -1,4 +1,4 @@
-//! One line of the protocol, read once, borrowing from it.
+//! Reads one line of the protocol into an event that borrows from the line.
 
 use crate::scan::{self, Scan, ScanError};
 use crate::slot::{Field, Slot};
@@ -83,11 +83,11 @@ impl Scanner {
     }
 }
 
-/// The kind of a line that begins as our commands write it, and the index after its type.
+/// The kind of a line that begins as our commands write one of the two most frequent kinds, and the index after its type.
 #[inline]
 fn prefix(b: &[u8]) -> Option<(Kind, usize)> {
     let rest = b.strip_prefix(b"{\"type\":\"")?;
-    // The two kinds that make up nearly every stream.
+    // These two kinds make up most of nearly every stream.
     if rest.starts_with(b"content_delta\"") {
         return Some((Kind::ContentDelta, 23));
     }
@@ -160,7 +160,7 @@ fn member(b: &[u8], at: usize) -> Scan<(Common, Slot)> {
     Ok((common, slot))
 }
 
-/// A key that is on nearly every line, as our commands write it: what it is, and its length up to the colon.
+/// A frequent key, as our commands write it: what it is, and its length with quotes and colon.
 // Each key is compared as a constant: a list of keys costs a call for each comparison.
 #[inline]
 fn known(b: &[u8]) -> Option<(Common, usize)> {

@@ -16,7 +16,7 @@ impl Dialect {
     /// The end of the system prompt: the tools (an array in OpenAI's shape) and how to call them. Empty without tools.
     pub fn system(&self, tools: &Value, choice: PromptChoice<'_>) -> String {
         let tools = tools.as_array().map(Vec::as_slice).unwrap_or_default();
-        // A name, and plausible arguments.
+        // The names of the first two tools, each with plausible arguments, for the examples.
         let samples: Vec<(&str, String)> = tools
             .iter()
             .map(function)
@@ -58,8 +58,8 @@ impl Dialect {
         self.write(calls)
     }
 
-    /// The results of one turn's calls, as the text of one user's message. Nothing in them can open or close a tag of any
-    /// dialect, and each result is a JSON string that gives its text back unchanged.
+    /// The results of one turn's calls, as the text of one user message. The text of a result cannot open or close a tag of any
+    /// dialect: it is a JSON string with escapes, which decodes to the unchanged text.
     pub fn results(&self, results: &[PromptResult<'_>]) -> String {
         if results.is_empty() {
             return String::new();
@@ -70,7 +70,7 @@ impl Dialect {
         format!("{open}{}{close}", each.join(prompt.between))
     }
 
-    /// One result. What is put in holds no brace, so that it is never taken for a place to put something in.
+    /// One result in its frame. The values hold no braces, so that no part of a value is taken for a placeholder of the frame.
     fn result(&self, result: &PromptResult<'_>) -> String {
         let id = if result.id.is_empty() { result.name } else { result.id };
         let frame = self.prompt.result;
@@ -125,7 +125,7 @@ fn sample_call<'a>(name: &'a str, arguments: &'a str) -> PromptCall<'a> {
     PromptCall { id: "", name, arguments }
 }
 
-/// The part of a tool that has its name, in OpenAI's two spellings.
+/// The part of a tool that has its name: OpenAI has one shape with `function` around that part, and one without.
 fn function(tool: &Value) -> &Value {
     tool.get("function").unwrap_or(tool)
 }

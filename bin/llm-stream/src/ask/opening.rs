@@ -19,7 +19,7 @@ pub struct Opening<'s> {
 }
 
 impl<'s> Opening<'s> {
-    /// Reads the tape and puts the turn together. `is_probe` claims that no turn follows.
+    /// Reads the tape and puts the turn together. `is_probe` says that no turn follows.
     ///
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name.
@@ -62,7 +62,7 @@ impl<'s> Opening<'s> {
         Out::new(no_time, Messages::new(self.settings.is_verbose, no_time, self.turn.redactor().clone()))
     }
 
-    /// The way to the provider.
+    /// The network by which the turn reaches the provider.
     ///
     /// # Errors
     /// When the system's certificates cannot be read.
@@ -70,7 +70,7 @@ impl<'s> Opening<'s> {
         Ok(Network::new(&self.turn.route, self.settings.connection.connect_timeout)?)
     }
 
-    /// Decides how the model learns of its tools.
+    /// Returns the [`AutoMode`] of this turn, which can decide how the model learns of its tools.
     pub fn auto(&self) -> AutoMode<'_> {
         AutoMode { settings: &self.settings.auto, turn: &self.turn }
     }
@@ -94,12 +94,14 @@ impl<'s> Opening<'s> {
         Ok(self.turn.converse(content.conversation, question.as_deref()))
     }
 
-    /// Whether the model has answered often enough since the last user's message.
+    /// Whether the model has used up its `max_steps` answers since the last message of the user. Without that limit it never
+    /// has.
     pub fn is_enough(&self) -> bool {
         self.settings.max_steps.is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// Decides how the model learns of its tools, if `--tools-mode auto` leaves that open. Returns whether a refusal by the provider may
+    /// In `--tools-mode auto`, decides how the model learns of its tools, unless there are no tools or the limit of steps is
+    /// reached. Returns whether a refusal by the provider may
     /// change it. A signal may have ended the search.
     ///
     /// # Errors
@@ -117,7 +119,7 @@ impl<'s> Opening<'s> {
         Ok(!decision.is_firm())
     }
 
-    /// `error` without the secrets of the turn.
+    /// `error` without the secrets of the turn. A [`Failure`] stays as it is, because redaction would turn it into plain text.
     pub fn redacted(&self, error: anyhow::Error) -> anyhow::Error {
         if error.is::<Failure>() { error } else { anyhow!("{}", self.turn.redactor().text(&format!("{error:#}"))) }
     }

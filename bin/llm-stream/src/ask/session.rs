@@ -1,4 +1,5 @@
-//! One turn: attempts, until something of an answer is written.
+//! One turn: attempts, until a part of an answer is written, a signal arrives, the time is over or no further attempt is
+//! allowed.
 
 use super::opening::Opening;
 use super::trouble;
@@ -17,7 +18,7 @@ use tokio::time::Instant;
 use upstream::tape::{Exchange, Head};
 use upstream::{End, Request, Stream};
 
-/// The longest body of an error that is read.
+/// The number of bytes after which the reading of an error's body stops.
 const ERROR_BODY: usize = 1 << 20;
 
 /// One turn and all it needs.
@@ -38,7 +39,8 @@ enum AttemptEnd {
 }
 
 impl AskSession<'_, '_> {
-    /// Asks until something of an answer is written, and writes the events. Returns the signal that ended it, if one did.
+    /// Asks until a part of an answer is written or no further attempt is allowed, and writes the events. A turn that gives up
+    /// writes its trouble into the stream and returns no error. Returns the signal that ended it, if one did.
     ///
     /// # Errors
     /// Failures of standard output, a request that cannot be made.
@@ -110,7 +112,7 @@ impl AskSession<'_, '_> {
         }
     }
 
-    /// Ends a stream at no time.
+    /// Ends a stream without giving a time for its end.
     fn end(&mut self, stream: &mut Stream, end: End) {
         stream.finish(end, &mut Clock::default().sink(None, self.out));
     }
@@ -119,7 +121,8 @@ impl AskSession<'_, '_> {
         self.out.event(Warning::new("llm-stream", code, message));
     }
 
-    /// Reports a long wait before it begins: in the stream, and to a person who sits before it.
+    /// Reports a wait before it begins. A long wait becomes a warning in the stream and a message to the person. A short wait,
+    /// or the message of one that a replay shortens, shows only in verbose mode.
     fn announce(&mut self, trouble: &Trouble, wait: &Wait) {
         let message = format!("{}; asking again {}", trouble::message(trouble), wait.when());
         let message = self.opening.turn.redactor().text(&message).into_owned();
@@ -133,7 +136,7 @@ impl AskSession<'_, '_> {
         }
     }
 
-    /// A wait between attempts; shorter where a tape is played faster than it was recorded.
+    /// A wait between attempts. Without a network, it follows the speed of the replay.
     fn scaled(&self, wait: Duration) -> Duration {
         match (self.network.is_some(), self.opening.settings.speed) {
             (true, _) => wait,
@@ -189,7 +192,7 @@ impl AskSession<'_, '_> {
         Ok(attempt)
     }
 
-    /// Reads an answer that has begun. Also returns what its bytes were lost by.
+    /// Reads an answer that has begun. Also returns the error that cut the answer, if one did.
     async fn answer(
         &mut self,
         head: Head,
@@ -203,7 +206,8 @@ impl AskSession<'_, '_> {
             match self.error_body(body).await? {
                 (_, Err(signal)) => ResponseEnd::Signal(signal),
                 (bytes, Ok(lost)) => {
-                    // A server may repeat the key that it was sent. Later the text is cut, and a part of a key would not be recognised.
+                    // A server may repeat the key that it was sent. The text is redacted before it is shortened, because a part
+                    // of a key is not recognised.
                     let text = self.opening.turn.redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
                     return Ok((AttemptEnd::Failed(Trouble::Refused(head, text)), lost));
                 }
@@ -219,7 +223,8 @@ impl AskSession<'_, '_> {
         })
     }
 
-    /// The body of an error, as far as it comes, and what it was lost by, or the signal.
+    /// Reads the body of an error until it ends, is lost or reaches `ERROR_BODY`. Returns the bytes, with the error that cut
+    /// them, if one did, or the signal that ended the reading.
     async fn error_body(&mut self, body: &mut Body) -> Result<(Vec<u8>, Result<Option<Error>, i32>), Failure> {
         let mut bytes = vec![];
         let mut pulse = Pulse::default();
@@ -248,7 +253,8 @@ impl AskSession<'_, '_> {
     }
 }
 
-/// A recorded answer. A recording without a head is one of a connection that failed, which its end reports.
+/// A recorded answer. A recording without a head comes from a connection that failed. It gets status 200, so that its body is
+/// read to the end, which reports the failure.
 fn played(exchange: &Exchange, speed: Speed) -> (Head, Body) {
     let head = exchange.head.clone().unwrap_or(Head { status: 200, ..Head::default() });
     (head, Body::of_recording(Recording::of(exchange), speed))

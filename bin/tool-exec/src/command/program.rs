@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// The search path where the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Finds the program of a command: a name in `PATH`, a path with a slash from the folder of the tools file.
+/// Finds the program of a command: a plain name is looked up in `PATH`, and a relative path with a slash starts at the folder
+/// of the tools file.
 ///
 /// # Errors
 /// What is missing, for the result of the call.
@@ -31,7 +32,8 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| PATH.into())
 }
 
-/// The whole environment of a command: five variables, and those that its tool names. `home` is its own folder. `TOOL_ARGUMENTS` is left
+/// The whole environment of a command: five variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR`
+/// and `LANG` where they have the same name. `home` is the command's own folder, for `HOME` and `TMPDIR`. `TOOL_ARGUMENTS` is left
 /// out where it would be longer than Linux takes (128 KiB, execve(2)); the command has the arguments on its standard input too.
 pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsString, OsString)> {
     let mut env: Vec<(OsString, OsString)> = vec![

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// The most that one read of a file gives.
+/// The most bytes that one read gives, from a file or from anything else.
 const BLOCK: usize = 64 * 1024;
 
 /// A raw body in a file, or anywhere else that can be read, block by block.
@@ -23,7 +23,8 @@ pub struct FileBody {
 #[derive(Debug)]
 enum FileOrigin {
     File(File),
-    /// A pipe, a socket: another thread waits there, so that this one can wait for something else, too.
+    /// Anything but a regular file, such as a pipe: another thread waits for its bytes, so that this one can wait for something
+    /// else at the same time.
     Thread(mpsc::Receiver<io::Result<Vec<u8>>>),
 }
 
@@ -62,7 +63,8 @@ impl FileBody {
         matches!(self.origin, FileOrigin::Thread(_))
     }
 
-    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all that was read ahead so far.
+    /// Reads on and keeps everything, until `enough` is true of it or the file ends. Returns all that it keeps. It is for use
+    /// before `next` only: the block that `next` returned last would come again.
     ///
     /// # Errors
     /// Those of the system.
@@ -89,7 +91,7 @@ impl FileBody {
         BodyPiece { at: None, what: PieceContent::Bytes(&self.block) }
     }
 
-    /// Reads the next block into the same memory; an empty one is the end.
+    /// Reads the next block; an empty one is the end. A file is read into the same memory each time, which saves an allocation.
     async fn fill(&mut self) -> io::Result<()> {
         match &mut self.origin {
             FileOrigin::File(file) => {
@@ -124,7 +126,8 @@ fn read(file: &mut impl io::Read, block: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Opens and reads in a thread of its own, which ends with the file, or when the receiver is dropped.
+/// Opens and reads in a thread of its own, which ends with the file, with an error, or when it has a block to send and the
+/// receiver is dropped.
 fn blocks<R: io::Read>(
     open: impl FnOnce() -> io::Result<R> + Send + 'static,
 ) -> io::Result<mpsc::Receiver<io::Result<Vec<u8>>>> {

@@ -1,4 +1,5 @@
-//! Draws blocks of Markdown. Without colours inline marks stay as they were written, since nothing else shows their meaning.
+//! Draws blocks of Markdown. Without colours the marks of headings, code, emphasis and strikethrough are drawn as characters,
+//! since nothing else shows their meaning.
 
 use super::markdown::{BlockEvent, Blocks, Fence};
 use super::pen::Pen;
@@ -7,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, LinkType, Tag, TagEnd};
 use std::borrow::Cow;
 
-/// The indentation of code.
+/// The indentation of fenced code that is drawn without its fence.
 pub(crate) const INDENT: &str = "  ";
 
 /// The style of code in text of style `base`.
@@ -15,10 +16,10 @@ pub(crate) fn code_style(base: Style) -> Style {
     base.fg_color(Some(AnsiColor::Cyan.into()))
 }
 
-/// Draws the events of one block after the other.
+/// Draws blocks one after the other from their events.
 pub(crate) struct Renderer<'p> {
     pen: &'p mut Pen,
-    /// The text that the events point into, and the character that replaces a colon in theirs.
+    /// The text that the ranges of the events point into, and the character that stands for a colon in the events' own text.
     text: &'p str,
     colon: Option<char>,
     styles: Vec<Style>,
@@ -29,12 +30,13 @@ pub(crate) struct Renderer<'p> {
     in_code: bool,
     /// The fence of the current code, where fences are shown.
     fence: Option<Fence>,
-    /// Whether the row holds only the marker of an item.
+    /// Whether an item has begun and nothing has begun or ended since: its first paragraph goes into the row of the marker.
     after_marker: bool,
-    /// Whether the containers of a block that continues are open already, and whether its text is still the one that was cut.
+    /// Whether the first block continues one on the page and none of its text has come yet, and whether no other block has
+    /// begun a row since that text came.
     goes_on: bool,
     in_lead: bool,
-    /// Whether that block is a table.
+    /// Whether the lead has a line end: only then does a table continue the one on the page.
     has_header: bool,
     table: Option<Table>,
     /// The addresses of the open links, each with the text drawn for it.
@@ -42,7 +44,8 @@ pub(crate) struct Renderer<'p> {
 }
 
 impl<'p> Renderer<'p> {
-    /// A renderer of `text`, of which the first `at` bytes are drawn. With a `lead` the first block continues one that is on the page.
+    /// A renderer of `text`, of which the first `at` bytes are on the page already. With a `lead` the first block continues one
+    /// that is on the page.
     pub fn new(pen: &'p mut Pen, text: &'p str, blocks: &Blocks, at: usize, base: Style, lead: &str) -> Self {
         Renderer {
             pen,
@@ -62,7 +65,7 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// The first block has ended, and its containers with it.
+    /// Drops the prefixes of all containers, because they end with the first block.
     pub fn leave_containers(&mut self) {
         self.pen.prefix.clear();
     }
@@ -99,7 +102,7 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// The text of an event, as it was before parsing.
+    /// The text of an event, with a colon wherever the character that stands for one is.
     fn text_of<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.colon {
             Some(colon) if text.contains(colon) => text.replace(colon, ":").into(),
@@ -145,7 +148,7 @@ impl<'p> Renderer<'p> {
         self.pen.put_code(&self.text_of(text), self.style());
     }
 
-    /// Begins a block at `start`: in a row of its own, and after an empty one where the text has one there.
+    /// Begins a block at `start` in a row of its own, after a blank row where the text has an empty line before the block.
     fn row(&mut self, start: usize) {
         if std::mem::take(&mut self.in_lead) {
             // The block that was cut may be nested deeper than the next one in the same container.
@@ -289,7 +292,7 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// Adds the cells that a row of a table has after the last column: the parser leaves them out, and text would be lost.
+    /// Adds what a row of a table has after the last column, as one cell: the parser leaves it out, and its text would be lost.
     fn cells_without_a_header(&mut self, end: usize) {
         let rest = self.text.get(self.at..end).unwrap_or_default().trim_matches([' ', '\t', '\r', '\n', '|']);
         let row = self.table.as_mut().and_then(|table| table.rows.last_mut());
@@ -298,7 +301,8 @@ impl<'p> Renderer<'p> {
         }
     }
 
-    /// The marker of the container that begins at `start` is drawn.
+    /// Moves `at` past the first byte of the marker at `start`, so that an empty line before the container does not count for
+    /// its first block again.
     fn pass_marker(&mut self, start: usize) {
         let spaces = self.text[start..].bytes().take_while(|b| *b == b' ').count();
         self.at = (start + spaces + 1).min(self.text.len());
@@ -317,7 +321,7 @@ impl<'p> Renderer<'p> {
     }
 }
 
-/// Draws the line above code: the words behind its fence.
+/// Draws the row above code: the words after the opening fence, where there are any.
 pub(crate) fn code_label(pen: &mut Pen, info: &str, base: Style) {
     if !info.is_empty() {
         pen.put(info, base.dimmed());
