@@ -41,7 +41,7 @@ fn error(code: &'static str, message: &str) -> CallError {
 fn read(text: &str, balanced: bool, name: &str, rules: Rules<'_>) -> Result<(String, Vec<Repair>), CallError> {
     let trimmed = text.trim_ascii();
     let (object, repairs) = match trimmed {
-        // The ways in which providers write that there are no arguments.
+        // Providers write empty arguments in these ways.
         "" | "null" => ("{}".to_owned(), Vec::new()),
         _ if balanced && json::check_balanced(trimmed).is_ok() => (minified(trimmed), Vec::new()),
         _ => match json::check(trimmed) {

@@ -298,8 +298,8 @@ impl OpenCalls {
         }
     }
 
-    /// The call that an index or id of call `at` stands for now: that call, or the last one that began after its end; `None` if
-    /// that one is forgotten.
+    /// The call that receives the deltas with an index or id of call `at`: that call, or the last one that began after its end.
+    /// `None` if that last one was retracted and forgotten.
     fn newest(&mut self, at: u32) -> Option<usize> {
         let call = &self.list[at as usize];
         if call.next.is_none() {

@@ -3,7 +3,7 @@
 use crate::Raw;
 use std::borrow::Cow;
 
-/// The fields of the events that make up nearly every stream, told apart once while the line is read.
+/// The fields of the most frequent events. The scanner recognises them while it reads a line, so that machines compare no keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Text,

@@ -46,7 +46,7 @@ impl<'a> Text<'a> {
         half.finish(out);
     }
 
-    /// Whether there is no text.
+    /// Whether the text has no characters.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.inner.is_empty()

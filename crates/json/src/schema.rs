@@ -106,8 +106,9 @@ impl Schema {
         arguments.entries().map(|(key, _)| key).find(|key| !declared.contains_key(key.as_ref())).map(Into::into)
     }
 
-    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and not for a string: models encode nested
-    /// values twice. Once only. `None` if there are no such strings, or the result does not fit the schema.
+    /// Takes objects and arrays out of strings wherever the schema asks for an object or array and not for a string: models
+    /// encode nested values twice. It unpacks each string once. Returns `None` if there are no such strings, or if the result
+    /// does not fit the schema.
     pub fn coerce(&self, arguments: &str) -> Option<Repaired> {
         let checked = check(arguments).ok()?;
         let mut repairs = Vec::new();

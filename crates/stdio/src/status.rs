@@ -111,6 +111,6 @@ pub fn message(command: &str, text: &str) {
         }
     }
     line.push('\n');
-    // Fails where standard error is closed; then there is no way to report anything.
+    // The error is ignored: writing fails where standard error is closed, and there is no other place for a message.
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }

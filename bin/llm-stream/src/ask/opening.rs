@@ -100,9 +100,9 @@ impl<'s> Opening<'s> {
         self.settings.max_steps.is_some_and(|most| self.turn.steps() >= most)
     }
 
-    /// In `--tools-mode auto`, decides how the model learns of its tools, unless there are no tools or the limit of steps is
-    /// reached. Returns whether a refusal by the provider may
-    /// change it. A signal may have ended the search.
+    /// In `--tools-mode auto`, decides whether the request names the tools or the prompt describes them. Without tools, or at
+    /// the limit of steps, it decides nothing. Returns whether a refusal by the provider may change the decision. A signal may
+    /// have ended the search.
     ///
     /// # Errors
     /// As [`AutoMode::decide`].

@@ -28,7 +28,7 @@ impl Patience {
                 stdio::message("llm-stream", WAITS);
             }
         };
-        // Without a thread there is no message.
+        // Where the thread cannot start, the command waits without this message.
         Patience { _over: stdio::thread(report).is_ok().then_some(over) }
     }
 }
