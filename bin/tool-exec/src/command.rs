@@ -2,9 +2,13 @@
 
 mod answer;
 mod capture;
+pub mod confine;
+mod identity;
+mod process;
 pub mod program;
+mod removal;
 mod runner;
 pub mod scratch;
-pub mod supervise;
+pub mod supervisor;
 
-pub use runner::{Handle, Report, Runner, raise_limits};
+pub use runner::{CommandRunner, folder_of, raise_limits};

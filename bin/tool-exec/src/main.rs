@@ -1,99 +1,92 @@
 //! `tool-exec`: run the tool calls of a stream, and answer them.
 
+mod approve;
 mod args;
+mod call;
 mod command;
+mod doctor;
+mod http;
+mod judge;
+mod mcp;
+mod policy;
+mod run;
+mod sandbox;
+mod secrets;
 mod store;
 mod stream;
+mod trust;
 mod turn;
 
 use anyhow::Context;
-use args::{Approve, Args, Order};
-use command::{Runner, raise_limits, supervise};
-use std::cell::Cell;
-use std::io::IsTerminal;
+use args::Args;
+use command::confine::stage;
+use command::supervisor;
+use judge::judge;
+use mcp::{Setup, Unlocked};
+use run::run;
 use std::process::ExitCode;
-use std::rc::Rc;
-use stdio::{Failure, LineReader, Status};
-use store::{Cache, Journal};
-use stream::{Signals, Writer, ahead};
-use tokio::sync::mpsc;
-use tool::{Glob, Judge, Log, Plan, Rules, Settings, Tools};
-use turn::{Calls, Session, dry};
+use stdio::Status;
+use store::Cache;
+use tool::Judge;
 
 fn main() -> ExitCode {
-    supervise::run_if_asked().unwrap_or_else(|| ::args::run(exec))
+    supervisor::run_if_asked().or_else(stage::run_if_asked).unwrap_or_else(|| {
+        supervisor::keep_private();
+        ::args::run(exec)
+    })
 }
 
 /// Reads the tools, then lists them, shows what would run, or runs it.
 fn exec(args: Args) -> anyhow::Result<Status> {
-    let judge = judge(&args)?;
+    if args.confining.doctor {
+        return doctor::report(args.confining.sandbox);
+    }
+    if args.keeping.cache_stats {
+        return cache_stats(&args);
+    }
+    let looks = args.list || args.servers.update_lock || args.servers.hub;
+    let unlocked = if looks { Unlocked::Show } else { Unlocked::Refuse };
+    let setup = Setup::read(&args.tools, args.servers.lock.as_deref(), unlocked, sandbox::confines(&args))?;
+    if !args.permissions.trust {
+        trust::tools_file(&args.tools, &setup.tools)?;
+        args.permissions.policy.iter().try_for_each(|path| trust::file(path))?;
+        trust::servers(&args.tools, &setup.pool.file.path, &setup.pool.servers)?;
+    }
+    if args.servers.update_lock {
+        setup.update_lock()?;
+        return Ok(Status::Done);
+    }
+    if args.servers.hub {
+        return setup.hub(&args.files);
+    }
+    let backend = setup.backend()?;
     if args.list {
-        return list(&judge);
+        setup.verify(&backend)?;
+        return list(&judge(&args, setup.tools)?);
     }
-    let mut log = Log::of_choice(args.choice);
-    for path in &args.resume {
-        let bytes = std::fs::read(path)
-            .with_context(|| format!("{}: the log cannot be read, check the path", path.display()))?;
-        bytes.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok()).for_each(|line| log.line(line));
-    }
-    let mut plan = Plan::new(judge, settings(&args), log);
-    let mut filter = args.common.filter("tool-exec", args.files.clone());
-    // With --resume alone, typed at a terminal, the log is all the input.
-    if !args.resume.is_empty() && args.files.is_empty() && std::io::stdin().is_terminal() {
-        filter.files.push("/dev/null".into());
-    }
-    let read_ahead = ahead::read_ahead(&filter.files, |line| plan.foresee_line(line));
-    if args.dry_run || args.list_pending {
-        return dry::run(plan, filter, if args.list_pending { dry::Listing::Pending } else { dry::Listing::All });
-    }
-    raise_limits();
-    let (send, input) = mpsc::channel(4);
-    stdio::read_in_thread(filter.files.clone(), filter.max_line, move |piece| send.blocking_send(piece).is_ok())?;
-    let at_once = Rc::new(Cell::new(false));
-    let runner = Runner::new(&args.tools, args.timeout, args.max_output);
-    let (mut calls, reports) = Calls::new(plan, runner, Rc::clone(&at_once));
-    calls.cache = args.cache.as_deref().map(Cache::open).transpose()?;
-    calls.journal = args.journal.as_deref().map(Journal::open).transpose()?;
-    (calls.no_time, calls.progress) = (args.common.no_time, args.progress);
-    let (reader, out, signals) = (LineReader::new(&filter), Writer::new()?, Signals::take()?);
-    let session = Session { reader, out, calls, reports, read_ahead, signals, at_once };
-    // Tokio panics where it has no files for its signals.
-    stdio::check_descriptors(12)?;
-    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
-    let status = runtime.block_on(tokio::task::LocalSet::new().run_until(session.run(input)));
-    // The thread that watches the reader of the output, and a write that blocks, end with the process.
-    runtime.shutdown_background();
-    status
+    let (redactor, judge) = (setup.pool.redactor.clone(), judge(&args, setup.tools)?);
+    let clean = redactor.clone();
+    run(&args, judge, backend, redactor).map_err(|error| secrets::without(error, &clean))
 }
 
-/// The tools, and the rules about which of them may run.
-fn judge(args: &Args) -> anyhow::Result<Judge> {
-    let tools = ::args::file(&args.tools, Tools::read)?;
-    let globs = |patterns: &[String]| patterns.iter().map(|p| Glob::new(p)).collect();
-    let rules = Rules {
-        allow: globs(&args.allow),
-        deny: globs(&args.deny),
-        danger: args.approve == Approve::None,
-        approved: args.approve_call.iter().cloned().collect(),
-        denied: args.deny_call.iter().cloned().collect(),
-    };
-    Ok(Judge { tools, rules })
+/// Prints what the cache holds.
+fn cache_stats(args: &Args) -> anyhow::Result<Status> {
+    let folder = args.keeping.cache.clone().or_else(Cache::default_folder);
+    let folder = folder.context("neither HOME nor XDG_CACHE_HOME is set, name the folder with --cache DIR")?;
+    let cache = folder.symlink_metadata().is_ok().then(|| Cache::open(&folder, false)).transpose()?;
+    let mut out = stdio::Output::new();
+    out.put(cache.map(|cache| cache.stats()).unwrap_or_default().json().as_bytes())?;
+    out.put(b"\n")?;
+    out.flush()?;
+    Ok(Status::Done)
 }
 
-fn settings(args: &Args) -> Settings {
-    let order = match args.order {
-        Order::Call => tool::Order::Call,
-        Order::Completion => tool::Order::Completion,
-    };
-    // In a dry run no call waits for another one.
-    let jobs = if args.dry_run || args.list_pending { usize::MAX } else { args.jobs };
-    Settings { jobs, order, choice: args.choice, max_calls: args.max_calls }
-}
-
+/// Prints the tools for a request.
 fn list(judge: &Judge) -> anyhow::Result<Status> {
     let mut out = stdio::Output::new();
-    out.put(judge.tools.list(|name| judge.rules.let_through(name)).as_bytes())?;
+    // Servers describe some of the tools, and a terminal may be what this goes to.
+    let list = judge.tools.list(|name| judge.lets_through(name));
+    out.put(event::safe_json(&list).as_bytes())?;
     out.put(b"\n")?;
     out.flush()?;
     Ok(Status::Done)

@@ -1,7 +1,18 @@
-//! What outlives a run: results in the cache, intents and results in the journal.
+//! What outlives a run: results in the cache, whole outputs in the spill folder, intents and results in the log and the journal.
 
+mod appended;
 mod cache;
+mod folder;
 mod journal;
+mod lines;
+mod lock;
+mod log;
+mod outputs;
+mod records;
+mod spill;
 
 pub use cache::Cache;
-pub use journal::Journal;
+pub use log::Log;
+pub use outputs::{Outputs, Readable};
+pub use records::Records;
+pub use spill::Spill;

@@ -1,5 +1,6 @@
 //! A turn as it is read: its calls run, or what would run is shown.
 
+mod active;
 mod calls;
 pub mod dry;
 mod failure;

@@ -4,7 +4,7 @@
 
 mod harness;
 
-use harness::{Dir, Out, call, command, message, one, run, run_command, run_in, runs, script, tool, turn};
+use harness::{Dir, Out, call, command, message, one, one_in, run, run_command, run_in, script, tool, turn};
 use serde_json::{Value, json};
 use std::process::Stdio;
 
@@ -45,6 +45,42 @@ fn a_value_is_no_option_unless_it_cannot_be_taken_for_one_4() {
         with(&tool("say", &["echo", "--", "{text}"], json!({})), "--version").outcome("i"),
         ("success", "-- --version\n")
     );
+}
+
+/// Without `a`, `cp -- {a} {b}` would be a command over `b` alone.
+#[test]
+fn no_operand_moves_to_the_place_of_one_that_is_missing_4() {
+    let run = |required: Value, arguments: &str| {
+        let mut copy = tool("copy", &["echo", "--", "{a}", "{b}"], json!({}));
+        copy["parameters"]["required"] = required;
+        let line = r#"{"type":"message","message":{"role":"assistant","tool_calls":[{"id":"i","function":{"name":"copy","arguments":ARGUMENTS}}]}}"#;
+        run(&[copy], &line.replace("ARGUMENTS", &json!(arguments).to_string()), &[])
+    };
+    for required in [json!([]), json!(["b"])] {
+        let out = run(required, r#"{"a":null,"b":"x"}"#);
+        assert!(out.status == 2 && out.text.is_empty() && out.errors.lines().count() == 1, "{}", out.errors);
+        assert!(
+            out.errors.contains("{a}, which may be missing") && out.errors.contains("under \"required\""),
+            "{}",
+            out.errors
+        );
+    }
+    for arguments in [r#"{"a":null,"b":"x"}"#, r#"{"b":"x"}"#] {
+        let out = run(json!(["a"]), arguments);
+        assert_eq!((out.outcome("i").0, out.of("tool_use").len()), ("invalid", 0), "{arguments}");
+    }
+    assert_eq!(run(json!(["a"]), r#"{"a":"x","b":null}"#).outcome("i").1, "-- x\n");
+}
+
+/// `curl -d @FILE` sends a file: what a program makes of a prefix, its schema may forbid.
+#[test]
+fn a_prefix_that_a_program_understands_is_refused_by_a_pattern_of_the_schema_5() {
+    let mut curl = tool("say", &["printf", "%s", "--data={text}"], json!({}));
+    assert_eq!(with(&curl, "@/etc/passwd").outcome("i").1, "--data=@/etc/passwd");
+    curl["parameters"]["properties"]["text"]["pattern"] = json!("^[^@]");
+    let out = with(&curl, "@/etc/passwd");
+    assert!(out.outcome("i").0 == "invalid" && out.of("tool_use").is_empty(), "{:?}", out.outcome("i"));
+    assert_eq!(with(&curl, "me@example.org").outcome("i").0, "success");
 }
 
 #[test]
@@ -218,13 +254,14 @@ fn endless_errors_and_an_input_that_is_not_read_stop_nothing_20() {
 fn a_crowd_of_processes_is_gone_with_its_call_21() {
     // Each child starts more, some in sessions of their own, until there are many; none of them ends by itself.
     let crowd = "n=${1:-0}; if [ $n -lt 6 ]; then sh -c \"$0\" \"$0\" $((n+1)) & setsid sh -c \"$0\" \"$0\" $((n+1)) & fi; echo $$; trap '' TERM; exec sleep 1000";
+    let dir = Dir::new();
     let tool = tool("crowd", &["sh", "-c", crowd, crowd], json!({"timeout": "700ms"}));
-    let out = one(&tool, &json!({}));
+    let out = one_in(&dir, &tool, &json!({}));
     let (status, output) = out.outcome("i");
-    let pids: Vec<&str> = output.lines().filter(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_digit())).collect();
+    let count = output.lines().filter(|l| !l.is_empty() && l.bytes().all(|b| b.is_ascii_digit())).count();
     assert_eq!(status, "timeout");
-    assert!(pids.len() > 2, "{output}");
-    assert!(!pids.iter().any(|pid| runs(pid)), "{output}");
+    assert!(count > 2, "{output}");
+    assert_eq!(dir.processes(), [""; 0], "{output}");
 }
 
 #[test]
@@ -249,25 +286,27 @@ fn memory_is_limited() {
 
 #[test]
 fn what_a_command_leaves_behind_is_ended_with_it_22_23() {
-    let orphan = script("orphan", "setsid sleep 1000 & echo $!", json!({}));
-    let out = one(&orphan, &json!({}));
-    assert_eq!(out.outcome("i").0, "success");
-    assert!(!runs(out.outcome("i").1.trim()));
-    // A child that keeps the output open, and one that also ignores SIGTERM.
-    for script_text in ["sleep 1000 & echo $!", "(trap '' TERM; sleep 1000) & echo $!"] {
-        let out = one(&script("holder", script_text, json!({})), &json!({}));
+    // One in a session of its own, one that keeps the output open, and one that also ignores SIGTERM.
+    for text in [
+        "setsid sleep 1000 &",
+        "sleep 1000 & echo $!",
+        "(trap '' TERM; touch deaf; sleep 1000) & while ! [ -e deaf ]; do :; done",
+    ] {
+        let dir = Dir::new();
+        let out = one_in(&dir, &script("holder", text, json!({})), &json!({}));
         assert_eq!(out.outcome("i").0, "success");
-        assert!(!runs(out.outcome("i").1.trim()));
+        assert_eq!(dir.processes(), [""; 0]);
     }
 }
 
 #[test]
 fn a_command_that_ignores_the_end_is_killed_24() {
-    let tool = script("deaf", "trap '' TERM INT; echo $$; while :; do sleep 1; done", json!({"timeout": "200ms"}));
-    let out = one(&tool, &json!({}));
+    let dir = Dir::new();
+    let tool = script("deaf", "trap '' TERM INT; while :; do sleep 1; done", json!({"timeout": "200ms"}));
+    let out = one_in(&dir, &tool, &json!({}));
     let (status, output) = out.outcome("i");
     assert!(status == "timeout" && output.contains("did not end within 200ms"), "{output}");
-    assert!(!runs(output.lines().last().unwrap()));
+    assert_eq!(dir.processes(), [""; 0]);
 }
 
 #[test]
@@ -374,4 +413,60 @@ fn a_call_that_was_cut_or_refused_earlier_does_not_run_46_47() {
     );
     let out = run(&[tool("write", &["cat"], json!({}))], &input, &[]);
     assert_eq!((out.shape().as_str(), out.status), ("stream_start tool_call:i stream_end", 2));
+}
+
+#[test]
+fn a_tools_file_that_others_can_write_is_refused_83() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = Dir::new();
+    std::fs::create_dir(dir.path("d")).unwrap();
+    dir.write("d/run", "#!/bin/sh\necho ran\n");
+    dir.write("d/tools.json", json!([tool("t", &["./run"], json!({}))]).to_string());
+    let go = |more: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
+        command.args(["--tools", "d/tools.json"]).args(more).current_dir(dir.path("."));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        run_command(command, &(message(&[("i", "t", json!({}))]) + "\n"))
+    };
+    for (name, mode, is_refused) in [
+        ("d/run", 0o755, false),
+        ("d/tools.json", 0o666, true),
+        ("d/tools.json", 0o644, false),
+        ("d", 0o777, true),
+        ("d", 0o1777, false),
+        ("d/run", 0o777, true),
+    ] {
+        std::fs::set_permissions(dir.path(name), PermissionsExt::from_mode(mode)).unwrap();
+        let out = go(&[]);
+        if is_refused {
+            assert!(
+                out.status == 2 && out.text.is_empty() && out.errors.lines().count() == 1,
+                "{name}: {}",
+                out.errors
+            );
+            assert!(
+                out.errors.contains("can be written by other users") && out.errors.contains("--trust"),
+                "{}",
+                out.errors
+            );
+            assert_eq!(go(&["--trust"]).outcome("i").1, "ran\n");
+        } else {
+            assert_eq!(out.outcome("i").1, "ran\n", "{name} {mode:o}");
+        }
+    }
+    // What else decides what runs: the policy, and the lock of the servers' tools.
+    std::fs::set_permissions(dir.path("d/run"), PermissionsExt::from_mode(0o755)).unwrap();
+    for (name, args) in [("policy.toml", &["--policy", "policy.toml"][..]), ("d/tools.json.lock", &[])] {
+        dir.write(name, "");
+        std::fs::set_permissions(dir.path(name), PermissionsExt::from_mode(0o666)).unwrap();
+        let out = go(args);
+        assert!(out.status == 2 && out.errors.contains(name) && out.errors.contains("--trust"), "{}", out.errors);
+        std::fs::set_permissions(dir.path(name), PermissionsExt::from_mode(0o644)).unwrap();
+        assert_eq!(go(args).outcome("i").1, "ran\n");
+    }
+    // A file of that name in the working folder is not loaded by itself.
+    dir.write("tools.json", "[]");
+    let mut bare = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
+    bare.current_dir(dir.path(".")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    assert!(run_command(bare, "").errors.contains("--tools"));
 }

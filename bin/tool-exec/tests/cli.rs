@@ -74,8 +74,8 @@ fn mistakes_are_one_line_with_the_remedy() {
             r#"[{"name":"a","exec":{"command":["x","{y}"]}}]"#,
             r#"tool 1 ("a"): {y} in the command is no declared argument"#,
         ),
-        (r#"{"mcpServers":{"git":{"command":"x"}}}"#, r#"mcpServers ("git") is not supported by this version"#),
-        (r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#, "exec.http is not supported by this version"),
+        (r#"{"mcpServers":{"git":{"comand":"x"}}}"#, r#"mcpServers: "git": give it either a command"#),
+        (r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#, "exec.http.url must begin with https:"),
         ("[{\"name\":\"a\n\u{1b}[2J\"}]", "not JSON"),
         (r#"[{"name":"a\u001b[2J"}]"#, "the name must be 1 to 128"),
     ] {
@@ -87,16 +87,15 @@ fn mistakes_are_one_line_with_the_remedy() {
     dir.write("t.json", b"\xff\xfe");
     refused(&bare(&["--tools", dir.path("t.json").to_str().unwrap()]), "not UTF-8");
     for (args, want) in [
-        (&["--sandbox", "bwrap"][..], "this version has no such sandbox"),
-        (&["--sandbox", "landlock"], "this version has no such sandbox"),
-        (&["--approve", "write"], "this version cannot ask a person"),
-        (&["--approve", "all"], "this version cannot ask a person"),
+        (&["--sandbox", "docker"][..], "not one of none, landlock, bwrap"),
+        (&["--approve", "some"], "not one of danger, write, all, none"),
+        (&["--approve-call", "a"], "write ID:HASH"),
         (&["--jobs", "0"], "not a number above 0"),
         (&["--timeout", "0s"], "must be above 0"),
         (&["--timeout", "soon"], "not a time"),
         (&["--resume", "/no/log"], "/no/log: the log cannot be read"),
         (&["--journal", "/no/dir/log"], "the journal cannot be used"),
-        (&["--cache", "/no/dir/cache"], "the cache cannot be made"),
+        (&["--cache", "/no/dir/cache"], "the folder cannot be made"),
         (&["/no/such/input"], "/no/such/input"),
         (&["--no-such-option"], "--no-such-option"),
     ] {
@@ -179,10 +178,10 @@ fn what_may_run() {
     for (args, say, rm, status) in [
         (&[][..], "success", "pending", 3),
         (&["--approve", "none", "--sandbox", "none"], "success", "success", 0),
-        (&["--approve-call", "b"], "success", "success", 0),
         (&["--approve", "none", "--deny", "r*", "--deny", "x"], "success", "denied", 0),
         (&["--approve", "none", "--allow", "rm"], "denied", "success", 0),
         (&["--allow", "*", "--deny", "*"], "denied", "denied", 0),
+        (&["--approve", "write"], "pending", "pending", 3),
     ] {
         let out = run(&tools, &input, args);
         assert_eq!((out.outcome("a").0, out.outcome("b").0, out.status), (say, rm, status), "{args:?}");
@@ -206,7 +205,7 @@ fn a_call_that_waited_for_approval_runs_when_it_comes() {
     let log = log.to_str().unwrap();
     let still = run(&tools, "", &["--resume", log]);
     assert_eq!((still.status, still.of("tool_use").len()), (3, 0), "{}", still.text);
-    let goes_on = run(&tools, "", &["--resume", log, "--approve-call", "b"]);
+    let goes_on = run(&tools, "", &["--resume", log, "--approve-call", &waits.reference("b")]);
     assert_eq!(
         (goes_on.status, goes_on.of("tool_use").len(), goes_on.of("message").len()),
         (0, 1, 1),
@@ -239,10 +238,11 @@ fn a_reader_that_leaves_ends_the_command_and_what_runs() {
     let mut live = Live::new(&dir, &[wait], &["--progress"]);
     live.send(START);
     live.send(&call(0, "a", "wait", &json!({})));
-    let pid = live.until("tool_progress")["text"].as_str().unwrap().trim().to_owned();
+    live.until("tool_progress");
+    assert_eq!(dir.processes().len(), 1);
     // The input stays open, without another line.
     assert_eq!(live.leave(), 0);
-    wait_until("the command goes on", || !runs(&pid));
+    wait_until("the command goes on", || dir.processes().is_empty());
 }
 
 #[test]
@@ -264,13 +264,13 @@ fn head_leaves_early_without_a_word() {
 }
 
 /// A turn whose first call runs until it is ended or let go, and whose second waits for its place.
-fn busy(dir: &Dir) -> (Live, String) {
+fn busy(dir: &Dir) -> Live {
     let wait = script("wait", "echo $$; read line <gate; echo done", json!({}));
     Command::new("mkfifo").arg(dir.path("gate")).status().unwrap();
     let mut live = Live::new(dir, &[wait], &["--progress", "--jobs", "1", "--order", "completion"]);
     turn(&[("a", "wait", json!({})), ("b", "wait", json!({}))]).lines().for_each(|line| live.send(line));
-    let pid = live.until("tool_progress")["text"].as_str().unwrap().trim().to_owned();
-    (live, pid)
+    live.until("tool_progress");
+    live
 }
 
 /// Sends a first interrupt, and waits until the command reports it.
@@ -292,9 +292,9 @@ fn results(events: &[Value]) -> Vec<(String, String)> {
 #[test]
 fn the_first_interrupt_lets_what_runs_finish_and_closes_the_log() {
     let dir = Dir::new();
-    let (mut live, pid) = busy(&dir);
+    let mut live = busy(&dir);
     interrupt(&mut live);
-    assert!(runs(&pid));
+    assert_eq!(dir.processes().len(), 1);
     std::fs::write(dir.path("gate"), "go\n").unwrap();
     let (status, rest) = live.end();
     assert_eq!((status, results(&rest)), (130, vec![("a".into(), "success".into())]));
@@ -306,14 +306,14 @@ fn the_first_interrupt_lets_what_runs_finish_and_closes_the_log() {
 #[test]
 fn the_second_interrupt_ends_now() {
     let dir = Dir::new();
-    let (mut live, pid) = busy(&dir);
+    let mut live = busy(&dir);
     interrupt(&mut live);
     live.signal("INT");
     let (status, rest) = live.end();
     assert_eq!((status, results(&rest)), (130, vec![("a".into(), "cancelled".into())]));
     assert!(rest.iter().any(|e| e["output"].as_str().is_some_and(|text| text.contains("was stopped"))), "{rest:?}");
     let sent = rest.iter().filter(|e| e["type"] == "message").count();
-    assert!(sent == 2 && !runs(&pid), "the log is whole: {rest:?}");
+    assert!(sent == 2 && dir.processes().is_empty(), "the log is whole: {rest:?}");
 }
 
 /// Nothing runs, so there is nothing to wait for and nothing to report.
@@ -333,13 +333,13 @@ fn an_interrupt_without_a_call_is_silent() {
 #[test]
 fn a_termination_ends_what_runs_and_closes_the_log() {
     let dir = Dir::new();
-    let (live, pid) = busy(&dir);
+    let live = busy(&dir);
     live.signal("TERM");
     let (status, rest) = live.end();
     let mut results = results(&rest);
     results.sort();
     assert_eq!((status, results), (143, vec![("a".into(), "cancelled".into()), ("b".into(), "cancelled".into())]));
-    assert!(!runs(&pid));
+    assert_eq!(dir.processes(), [""; 0]);
 }
 
 #[test]
@@ -388,7 +388,9 @@ fn results_are_kept_for_tools_that_say_so() {
     assert_eq!(go("kept", "a", "0", cache), ("1".into(), false, json!(0), 1));
     assert_eq!(go("kept", "a", "0", cache), ("1".into(), true, json!(1), 0));
     assert_eq!(go("kept", "b", "0", cache), ("2".into(), false, json!(0), 1), "other arguments");
-    assert_eq!(go("kept", "a", "0", &[]), ("3".into(), false, json!(0), 1), "without --cache");
+    assert_eq!(go("kept", "a", "0", &[]), ("3".into(), false, json!(0), 1), "another folder");
+    assert_eq!(go("kept", "a", "0", &[]), ("3".into(), true, json!(1), 0), "the default folder");
+    assert_eq!(go("kept", "a", "0", &["--no-cache"]), ("4".into(), false, json!(0), 1), "without a cache");
     assert!(!go("not", "a", "0", cache).1 && !go("not", "a", "0", cache).1);
     // Another environment makes another key, and failures are not kept.
     assert_eq!((go("kept", "a", "1", cache).1, go("kept", "a", "1", cache).1), (false, false));

@@ -4,27 +4,13 @@
 
 mod harness;
 
-use harness::{Dir, Live, command, events, message, run_in, script, tool, turn};
+use harness::{Dir, Live, command, events, message, put, ran, run_in, script, tool, turn};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-/// A tool that leaves a trace of each time it ran.
-fn put(class: &str) -> Value {
-    let mut put = script("put", "echo \"$1\" >>ran; echo put \"$1\"", json!({"class": class}));
-    put["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
-    put
-}
-
 fn calls<'a>(ids: &[&'a str]) -> Vec<(&'a str, &'static str, Value)> {
     ids.iter().map(|id| (*id, "put", json!({"text": id}))).collect()
-}
-
-fn ran(dir: &Dir) -> HashMap<String, usize> {
-    let mut count = HashMap::new();
-    dir.read("ran").lines().for_each(|line| *count.entry(line.to_owned()).or_default() += 1);
-    count
 }
 
 #[test]
@@ -85,19 +71,19 @@ fn the_turn_that_a_log_ends_in_is_finished() {
 fn a_call_that_was_begun_runs_again_when_a_person_says_so_or_it_only_reads() {
     let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"put","status":"running"}"#;
     let log = format!("{}\n{used}\n", message(&calls(&["a"])));
-    for (class, args, status, count) in [
-        ("write", &[][..], 3, 0),
-        ("read", &[], 0, 1),
-        ("write", &["--approve-call", "a"], 0, 1),
-        ("write", &["--approve", "none"], 3, 0),
-    ] {
+    for (class, args, status, count) in
+        [("write", &[][..], 3, 0), ("read", &[], 0, 1), ("write", &["--approve", "none"], 3, 0)]
+    {
         let dir = Dir::new();
         dir.write("log", &log);
         let args: Vec<&str> = [&["--resume", "log"], args].concat();
         let out = run_in(&dir, &[put(class)], "", &args);
         assert_eq!((out.status, ran(&dir).len()), (status, count), "{class} {args:?}");
         if status == 3 {
-            assert!(out.outcome("a").1.contains("--approve-call \"a\"") && out.of("message").is_empty());
+            let yes = out.reference("a");
+            assert!(out.outcome("a").1.contains(&format!("--approve-call {yes}")) && out.of("message").is_empty());
+            let out = run_in(&dir, &[put(class)], "", &["--resume", "log", "--approve-call", &yes]);
+            assert_eq!((out.status, ran(&dir).len()), (0, 1), "{}", out.text);
         }
     }
 }
@@ -150,7 +136,8 @@ fn the_log_may_be_its_own_journal() {
     assert_eq!(harness::code(out.status), 0, "{}", String::from_utf8_lossy(&out.stderr));
     let text = dir.read("log");
     let lines: Vec<&str> = text.lines().collect();
-    assert_eq!(lines[1], "{\"type\":\"content_del", "the cut line stands alone");
+    let cut: Value = serde_json::from_str(lines[1]).unwrap();
+    assert_eq!((&cut["code"], &cut["raw"]), (&json!("not_an_event"), &json!("{\"type\":\"content_del")));
     let events = events(&lines[2..].join("\n"));
     let count = |kind: &str| events.iter().filter(|e| e["type"] == kind).count();
     assert_eq!((count("tool_use"), count("tool_result"), count("message")), (2, 2, 3), "nothing stands in it twice");
@@ -229,9 +216,13 @@ fn a_call_that_a_person_refuses_is_denied_and_the_turn_goes_on() {
     assert_eq!(waits.status, 3);
     dir.write("log", &waits.text);
     let pending = run_in(&dir, &tools, "", &["--resume", "log", "--list-pending"]);
-    assert_eq!((pending.status, pending.text.as_str(), pending.errors.as_str()), (0, "a\nc\n", ""));
+    assert_eq!(
+        (pending.status, pending.text.as_str(), pending.errors.as_str()),
+        (0, format!("{}\n{}\n", waits.reference("a"), waits.reference("c")).as_str(), "")
+    );
     // A refusal overrides an approval.
-    let args = ["--resume", "log", "--no-time", "--deny-call", "a", "--approve-call", "a", "--approve-call", "c"];
+    let [a, c] = [waits.reference("a"), waits.reference("c")];
+    let args = ["--resume", "log", "--no-time", "--deny-call", &a, "--approve-call", &a, "--approve-call", &c];
     let out = run_in(&dir, &tools, "", &args);
     assert_eq!((out.status, out.outcome("a").0, out.outcome("c").0), (0, "denied", "success"), "{}", out.errors);
     assert_eq!(dir.read("ran"), "b\nremoved\n");
@@ -247,12 +238,57 @@ fn a_call_that_was_begun_may_be_refused_too() {
     let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"put","status":"running"}"#;
     let dir = Dir::new();
     dir.write("log", format!("{}\n{used}\n", message(&calls(&["a"]))));
-    assert_eq!(run_in(&dir, &[put("write")], "", &["--resume", "log", "--list-pending"]).text, "a\n");
-    let out = run_in(&dir, &[put("write")], "", &["--resume", "log", "--deny-call", "a"]);
+    let waits = run_in(&dir, &[put("write")], "", &["--resume", "log", "--list-pending"]).text;
+    let out = run_in(&dir, &[put("write")], "", &["--resume", "log", "--deny-call", waits.trim_end()]);
     let (status, text) = out.outcome("a");
     assert!(out.status == 0 && status == "denied" && text.contains("had been started before"), "{text}");
     assert_eq!((ran(&dir).len(), out.of("message").len()), (0, 1));
     // Without a call that waits it changes nothing.
-    let out = run_in(&dir, &[put("write")], &turn(&calls(&["b"])), &["--deny-call", "a"]);
+    let out = run_in(&dir, &[put("write")], &turn(&calls(&["b"])), &["--deny-call", waits.trim_end()]);
     assert_eq!((out.status, out.outcome("b").0), (0, "success"));
+}
+
+#[test]
+fn an_id_that_a_later_response_uses_again_runs_again() {
+    let dir = Dir::new();
+    for (id, count) in [("r1", 1), ("r2", 2), ("r2", 2)] {
+        let input = turn(&calls(&["a"]))
+            .replace("\"type\":\"stream_start\"", &format!("\"type\":\"stream_start\",\"id\":\"{id}\""));
+        assert!(input.contains(id));
+        let out = run_in(&dir, &[put("write")], &input, &["--log", "log"]);
+        assert_eq!((out.status, ran(&dir)["a"]), (0, count), "{id}: {}", out.text);
+    }
+}
+
+#[test]
+fn a_log_and_its_journal_are_not_two_histories() {
+    for no_time in [&["--no-time"][..], &[]] {
+        let dir = Dir::new();
+        let args = [&["--log", "log", "--journal", "journal"], no_time].concat();
+        let out = run_in(&dir, &[put("write")], &turn(&calls(&["a", "b"])), &args);
+        assert_eq!(out.status, 0, "{}", out.errors);
+        for files in [["log", "journal"], ["journal", "log"]] {
+            let args = ["--resume", files[0], "--resume", files[1]];
+            let again = run_in(&dir, &[put("write")], "", &args);
+            assert_eq!((again.status, again.text.as_str()), (1, ""), "{files:?}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_fails_after_its_message_does_not_hide_what_ran() {
+    let dir = Dir::new();
+    let failed = turn(&calls(&["a", "b"])).replace("\"finish_reason\":\"tool_calls\"", "\"finish_reason\":\"error\"");
+    let out = run_in(&dir, &[put("write")], &failed, &["--log", "log"]);
+    assert_eq!((out.status, out.outcome("a"), out.outcome("b").0), (2, ("success", "put a\n"), "success"));
+    assert!(out.errors.contains("after 2 calls had started") && !out.errors.contains("none"), "{}", out.errors);
+    // A call that reads has run before the stream is cut without a message.
+    let mut live = Live::new(&dir, &[put("read")], &[]);
+    live.send(harness::START);
+    live.send(&harness::call(0, "r", "put", &json!({"text": "r"})));
+    live.until("tool_result");
+    let (status, _, errors) = live.end_and_errors();
+    assert!(status == 2 && errors.contains("after a call had started"), "{errors}");
+    let out = run_in(&dir, &[put("write")], &failed.lines().take(2).collect::<Vec<_>>().join("\n"), &[]);
+    assert!(out.status == 2 && out.errors.contains("none of its calls ran"), "{}", out.errors);
 }

@@ -1,5 +1,6 @@
 //! Why an answer, or the rest of it, did not come.
 
+use crate::guard::ForbiddenAddress;
 use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
@@ -50,6 +51,10 @@ pub enum ErrorKind {
     Injected,
     /// A file with a body cannot be read.
     File,
+    /// The URL cannot be used, or TLS cannot be set up.
+    Address,
+    /// A [`crate::Guard`] forbids the address.
+    Forbidden,
 }
 
 impl Error {
@@ -83,6 +88,14 @@ impl Error {
         Error { kind: ErrorKind::File, message: format!("{name} cannot be read: {error}") }
     }
 
+    pub(crate) fn address(message: &str) -> Error {
+        Error::fixed(ErrorKind::Address, message)
+    }
+
+    pub(crate) fn forbidden(error: &ForbiddenAddress) -> Error {
+        Error { kind: ErrorKind::Forbidden, message: error.to_string() }
+    }
+
     fn fixed(kind: ErrorKind, message: &str) -> Error {
         Error { kind, message: message.to_owned() }
     }
@@ -90,6 +103,9 @@ impl Error {
 
 impl From<&reqwest::Error> for Error {
     fn from(e: &reqwest::Error) -> Error {
+        if let Some(forbidden) = find::<ForbiddenAddress>(e) {
+            return Error::forbidden(forbidden);
+        }
         let texts: Vec<String> = chain(e).map(ToString::to_string).collect();
         let has = |words: &str| texts.iter().any(|text| text.contains(words));
         let server = e.url().map_or_else(|| "the server".to_owned(), |url| shown(url.clone()));

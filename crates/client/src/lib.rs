@@ -2,7 +2,7 @@
 //!
 //! What it is: [`Network`], which sends requests to one server, any number at once, and gives each answer as a [`Body`] that is read
 //! piece by piece; [`TimeLimits`] on how long that may take; [`Route`], which finds out whether a server is on this machine and a secret
-//! may go there; [`RequestHeader`], a header whose value may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and
+//! may go there; [`Guard`], which addresses may be connected to at all; [`RequestHeader`], a header whose value may be secret; [`Attempts`], which decide what follows from a [`Trouble`], and
 //! after which [`Wait`]; [`Recorder`], a tape in use; [`Recording`] and [`Faults`], an answer played again and what goes wrong in it. All settings are
 //! values, and all errors are types: [`Error`] names what happened, and the caller adds which of its options helps.
 //!
@@ -11,30 +11,38 @@
 //!
 //! Everything async runs on a tokio runtime of the caller's, with its timers and sockets enabled. Each wait may be dropped.
 
+mod address;
 mod attempts;
 mod body;
 mod error;
 mod faults;
+mod guard;
+mod guarded;
 mod header;
 mod limits;
 mod network;
 mod recorder;
 mod recording;
+mod redirect;
 mod resolve;
 mod retry;
 mod route;
 mod thread;
 mod trouble;
 
+pub use address::special;
 pub use attempts::{AttemptPolicy, Attempts, NextAttempt};
 pub use body::{Body, BodyPiece, FileBody, PieceContent};
 pub use error::{Error, ErrorKind};
 pub use faults::{Faults, Resplit, Stall};
+pub use guard::{ForbiddenAddress, Guard};
 pub use header::{HeaderError, RequestHeader};
 pub use limits::TimeLimits;
-pub use network::{Network, NetworkError, Response};
+pub use network::{Network, NetworkError, Proxy, Response};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use recording::{Recording, Speed, TimedRead};
+pub use redirect::{RedirectError, follow, redirect};
 pub use retry::Wait;
 pub use route::{AddressError, Route, secrets_in_url, with_path_of};
 pub use trouble::Trouble;
+pub use upstream::{Request, tape::Head};

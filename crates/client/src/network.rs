@@ -1,8 +1,12 @@
 //! Sends requests over the network.
 
 use crate::body::{Body, LiveBody, elapsed, ending};
+use crate::guard::{ForbiddenAddress, Guard};
+use crate::guarded::GuardedResolver;
 use crate::resolve::Resolver;
 use crate::{Error, Route, TimeLimits};
+use reqwest::Url;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -13,12 +17,21 @@ use upstream::tape::{Exchange, Head};
 #[derive(Clone, Debug)]
 pub struct Network {
     client: reqwest::Client,
+    /// The only server that requests may go to, where a [`Guard`] has checked it.
+    only: Option<reqwest::Url>,
 }
 
 /// TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[error("TLS cannot be set up, check the system's certificates: {0}")]
 pub struct NetworkError(#[from] reqwest::Error);
+
+/// A proxy that requests go through. It looks up the names of servers itself, so a [`Guard`] cannot check what addresses they have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// Its address, with a user and password if it needs them.
+    pub url: String,
+}
 
 /// An answer whose head has come.
 #[derive(Debug)]
@@ -37,15 +50,7 @@ impl Network {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn new(route: &Route, connect_timeout: Duration) -> Result<Network, NetworkError> {
-        // A process takes this setting once. The call fails where an earlier `Network` or another library has made it, and that
-        // choice works as well.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = reqwest::Client::builder()
-            .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(connect_timeout)
-            .tcp_nodelay(true)
-            .dns_resolver(Arc::new(Resolver));
+        let mut client = builder(connect_timeout).dns_resolver(Arc::new(Resolver));
         if let Some((host, addresses)) = &route.pinned {
             client = client.resolve_to_addrs(host, addresses);
         }
@@ -56,7 +61,47 @@ impl Network {
                 client = client.tls_certs_only([]);
             }
         }
-        Ok(Network { client: client.build()? })
+        Ok(Network { client: client.build()?, only: None })
+    }
+
+    /// Prepares requests to the server of `url` alone, at addresses that `guard` allows. Each request looks the name up once, checks every
+    /// address, and connects to one of those; no connection is used twice. No proxy is used but `proxy`, and no redirect is followed.
+    ///
+    /// # Errors
+    /// [`Error`] where `url` is not of http or https, or its host is a number that is forbidden, and where TLS cannot be set up.
+    pub fn guarded(
+        url: &str,
+        guard: Guard,
+        connect_timeout: Duration,
+        proxy: Option<&Proxy>,
+    ) -> Result<Network, Error> {
+        let only = Url::parse(url).map_err(|e| Error::address(&format!("the URL is not valid: {e}")))?;
+        let Some((host, port)) = only.host_str().zip(only.port_or_known_default()) else {
+            return Err(Error::address("the URL has no host"));
+        };
+        if !matches!(only.scheme(), "http" | "https") {
+            return Err(Error::address(&format!("{} is neither http nor https", only.scheme())));
+        }
+        // The client connects to a host that is a number without asking a resolver.
+        if let Ok(ip) = host.trim_start_matches('[').trim_end_matches(']').parse() {
+            guard.check(host, &[SocketAddr::new(ip, port)]).map_err(|e| Error::forbidden(&e))?;
+        }
+        let mut client = builder(connect_timeout).pool_max_idle_per_host(0);
+        client = match proxy {
+            None => client.no_proxy().dns_resolver(Arc::new(GuardedResolver { guard, port })),
+            Some(_) if guard.needs_loopback() => {
+                return Err(Error::forbidden(&ForbiddenAddress::Exposed(host.to_owned())));
+            }
+            Some(proxy) => {
+                let proxy = reqwest::Proxy::all(&proxy.url).map_err(|_| Error::address("the proxy is not a URL"))?;
+                client.proxy(proxy).dns_resolver(Arc::new(Resolver))
+            }
+        };
+        if only.scheme() == "http" && proxy.is_none() {
+            client = client.tls_certs_only([]); // see `Network::new`
+        }
+        let client = client.build().map_err(|e| Error::address(&NetworkError(e).to_string()))?;
+        Ok(Network { client, only: Some(only) })
     }
 
     /// Sends a request and waits for the head of the answer. `limits` also hold for the body. The exchange is added to `recording`,
@@ -71,6 +116,9 @@ impl Network {
         recording: Option<Box<Exchange>>,
     ) -> Result<Response, (Error, Option<Box<Exchange>>)> {
         let sent = Instant::now();
+        if let Err(error) = self.check_server(request) {
+            return Err((error, recording));
+        }
         let opened = limits.wait(self.open(request)).await;
         let response = match opened.and_then(|opened| opened.map_err(|e| Error::from(&e))) {
             Ok(response) => response,
@@ -92,6 +140,7 @@ impl Network {
     /// # Errors
     /// When the server cannot be reached.
     pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
+        self.check_server(request)?;
         let mut response = self.open(request).await.map_err(|e| Error::from(&e))?;
         let mut body = Vec::new();
         if !response.status().is_success() {
@@ -106,12 +155,36 @@ impl Network {
         }
     }
 
+    /// Checks that a request goes to the server that a [`Guard`] has checked, if one has.
+    fn check_server(&self, request: &Request) -> Result<(), Error> {
+        let origin = || Url::parse(&request.url).map(|url| url.origin());
+        match &self.only {
+            Some(only) if origin() != Ok(only.origin()) => {
+                let host = only.host_str().unwrap_or_default().to_owned();
+                Err(Error::forbidden(&ForbiddenAddress::OtherServer(host)))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn open(&self, request: &Request) -> reqwest::Result<reqwest::Response> {
-        let method = if request.method == "GET" { reqwest::Method::GET } else { reqwest::Method::POST };
+        let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or(reqwest::Method::POST);
         let mut builder = self.client.request(method, &request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
         builder.body(request.body.clone()).send().await
     }
+}
+
+/// What all clients have in common.
+fn builder(connect_timeout: Duration) -> reqwest::ClientBuilder {
+    // A process takes this setting once. The call fails where an earlier `Network` or another library has made it, and that
+    // choice works as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder()
+        .user_agent(concat!("toolpipe/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(connect_timeout)
+        .tcp_nodelay(true)
 }

@@ -16,6 +16,7 @@ macro_rules! for_each_kind {
             ToolCall<'a> = "tool_call",
             ToolCallPartial<'a> = "tool_call_partial",
             Retract<'a> = "retract",
+            Approval<'a> = "approval",
             ToolUse<'a> = "tool_use",
             ToolProgress<'a> = "tool_progress",
             ToolResult<'a> = "tool_result",

@@ -106,6 +106,25 @@ impl Schema {
         arguments.entries().map(|(key, _)| key).find(|key| !declared.contains_key(key.as_ref())).map(Into::into)
     }
 
+    /// Whether all arguments that fit have the member `name` with a value other than `null`: the schema requires it and does not allow `null` for
+    /// it, both without a condition. May be `false` for a schema that requires it in another way than by its own `required`.
+    pub fn always_has(&self, name: &str) -> bool {
+        let required = self.resolve(&self.root).get("required").and_then(Value::as_array);
+        if !required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name))) {
+            return false;
+        }
+        let (probe, place) = (serde_json::json!({ name: null }), format!("/{name}"));
+        let is_about_null = |error: ValidationError<'_>| {
+            let path = error.evaluation_path().to_string();
+            let conditional = |step: &str| {
+                matches!(step, "if" | "then" | "else" | "anyOf" | "oneOf" | "not") || step.starts_with("dependent")
+            };
+            let (before, _) = path.split_once("/properties/").unwrap_or(("/not", ""));
+            error.instance_path().to_string() == place && !before.split('/').any(conditional)
+        };
+        self.validator.iter_errors(&probe).any(is_about_null)
+    }
+
     /// Takes objects and arrays out of strings wherever the schema asks for an object or array and not for a string: models
     /// encode nested values twice. It unpacks each string once. Returns `None` if there are no such strings, or if the result
     /// does not fit the schema.

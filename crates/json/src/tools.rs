@@ -50,8 +50,29 @@ impl ToolList {
     /// # Errors
     /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
+        match lists(text)? {
+            (Some(list), None) => ToolList::of_entries(list),
+            (None, None) => Err(ToolsError::NoArray),
+            (_, Some(servers)) => Err(ToolsError::Servers(servers.entries().next().map(|(name, _)| name.into_owned()))),
+        }
+    }
+
+    /// As [`ToolList::read`], for a caller that starts the servers of tools that the list may have beside `tools`, or alone. Returns the value
+    /// of `mcpServers` as JSON, if there is one.
+    ///
+    /// # Errors
+    /// The first mistake, but for those in `mcpServers`.
+    pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
+        match lists(text)? {
+            (Some(list), servers) => Ok((ToolList::of_entries(list)?, servers.map(|s| s.text().to_owned()))),
+            (None, Some(servers)) => Ok((ToolList::default(), Some(servers.text().to_owned()))),
+            (None, None) => Err(ToolsError::NoArray),
+        }
+    }
+
+    fn of_entries(list: Raw<'_>) -> Result<ToolList, ToolsError> {
         let mut tools = ToolList::default();
-        for entry in entries(text)?.items() {
+        for entry in list.items() {
             let read = shape::read(entry).map_err(|(name, fault)| tools.mistake(name, fault))?;
             match read {
                 EntryShape::Tool(tool) => tools.add(tool)?,
@@ -145,7 +166,11 @@ impl ToolList {
         self.tools.get((*self.by_name.get(name)?)?)
     }
 
-    fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
+    /// Adds a tool at the end.
+    ///
+    /// # Errors
+    /// When another tool has its name.
+    pub fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
         let name = entry.name.clone();
         if self.by_name.insert(name.clone(), Some(self.tools.len())).is_some() {
             return Err(self.mistake(Some(name), ToolFault::Twice));
@@ -182,8 +207,9 @@ impl Tool {
     }
 }
 
-/// The array of a list. A text that two parsers could read differently is refused: a name or a schema could change on its way.
-fn entries(text: &str) -> Result<Raw<'_>, ToolsError> {
+/// The array of a list, and the value of `mcpServers`. A text that two parsers could read differently is refused: a name or a schema could
+/// change on its way.
+fn lists(text: &str) -> Result<(Option<Raw<'_>>, Option<Raw<'_>>), ToolsError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let root = Raw::parse(text).map_err(|e| {
         // This message has the line and the column, which help more in a file than a count of bytes.
@@ -192,14 +218,14 @@ fn entries(text: &str) -> Result<Raw<'_>, ToolsError> {
     })?;
     check(text).map_err(ToolsError::Ambiguous)?;
     if root.is_array() {
-        return Ok(root);
+        return Ok((Some(root), None));
     }
     if !root.is_object() {
         return Err(ToolsError::NoList);
     }
-    if let Some(servers) = root.get("mcpServers") {
-        return Err(ToolsError::Servers(servers.entries().next().map(|(name, _)| name.into_owned())));
+    let servers = root.get("mcpServers");
+    match root.get("tools").or_else(|| root.at(&["result", "tools"])) {
+        Some(list) if !list.is_array() => Err(ToolsError::NoArray),
+        list => Ok((list, servers)),
     }
-    let list = root.get("tools").or_else(|| root.at(&["result", "tools"]));
-    list.filter(|list| list.is_array()).ok_or(ToolsError::NoArray)
 }

@@ -39,7 +39,7 @@ impl std::fmt::Debug for Redactor {
 
 impl Redactor {
     /// `secrets` are the keys of this process. They are found whatever their shape and however they are escaped. A secret of fewer
-    /// than six bytes would be found in any text, so it is ignored.
+    /// than six bytes would be found in any text, so it is ignored. A long line of a secret of several lines is a secret of its own.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Redactor {
         Redactor { secrets: Arc::new(SecretSpellings::new(secrets)) }
     }
@@ -47,7 +47,18 @@ impl Redactor {
     /// A redactor of the secrets among the variables of an environment: those with the name of a credential (`OPENAI_API_KEY`,
     /// `DB_PASSWORD`) and a value that is not an ordinary word, a number or a path.
     pub fn of_environment(variables: impl IntoIterator<Item = (String, String)>) -> Redactor {
-        Redactor::new(environment::secrets(variables))
+        Redactor::new(environment::secrets(variables, |_| false))
+    }
+
+    /// The same with more secrets: the variables whose name `named` claims to be that of a secret, and the texts `others`, each if it is not
+    /// an ordinary word, a number or a path.
+    pub fn with_named(
+        variables: impl IntoIterator<Item = (String, String)>,
+        named: impl Fn(&str) -> bool,
+        others: impl IntoIterator<Item = String>,
+    ) -> Redactor {
+        let others = others.into_iter().filter_map(environment::not_ordinary);
+        Redactor::new(environment::secrets(variables, named).chain(others))
     }
 
     /// `value` without secrets.
@@ -145,7 +156,7 @@ impl Redactor {
     }
 
     /// The length of the beginning of `text` that can be shown before more of the text comes: the rest may be the beginning of a secret
-    /// as this process got it, or of a well-known kind of key. A secret that is escaped counts as settled.
+    /// in any spelling, or of a well-known kind of key.
     pub fn settled(&self, text: &[u8]) -> usize {
         text.len() - self.secrets.begun(text).max(begun_shape(text))
     }

@@ -1,6 +1,7 @@
 //! The spellings in which a server may repeat a secret that it was sent: unchanged, escaped for JSON, a URL or HTML (once or several times),
-//! with line breaks in it, and in base64 as part of something longer (`Authorization: Basic`).
+//! with other line breaks in it, and in base64 as part of something longer (`Authorization: Basic`).
 
+use crate::environment::is_ordinary;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::ops::Range;
@@ -14,9 +15,18 @@ const AROUND: usize = 256;
 /// The most backslashes before an escaped character: JSON in JSON in JSON.
 const BACKSLASHES: usize = 7;
 
+/// The least length of a line of a secret that is looked for without the other lines, in bytes.
+const LEAST_LINE: usize = 16;
+
+/// The most bytes for one of a secret, `\\\u002f`.
+const LONGEST_ESCAPE: usize = 8;
+/// The least length of the beginning of a secret's base64: fewer characters show at most two bytes, and end many an ordinary text.
+const LEAST_BEGUN: usize = 4;
+
 /// Secrets, ready to be looked for.
 #[derive(Clone, Default)]
 pub(super) struct SecretSpellings {
+    /// The secrets, and the long lines of those that have several. Each run of line breaks is one line feed.
     plain: Vec<Vec<u8>>,
     /// The parts of their base64 that do not depend on what surrounds them.
     encoded: Vec<Vec<u8>>,
@@ -24,11 +34,14 @@ pub(super) struct SecretSpellings {
 
 impl SecretSpellings {
     pub(super) fn new(secrets: impl IntoIterator<Item = String>) -> SecretSpellings {
-        let mut plain: Vec<Vec<u8>> =
-            secrets.into_iter().filter(|s| s.len() >= LEAST).map(String::into_bytes).collect();
+        let mut whole: Vec<String> = secrets.into_iter().collect();
+        let lines: Vec<String> = whole.iter().flat_map(|secret| long_lines(secret)).map(str::to_owned).collect();
+        whole.extend(lines);
+        let mut plain: Vec<Vec<u8>> = whole.iter().map(|secret| joined(secret)).filter(|s| s.len() >= LEAST).collect();
         plain.sort();
         plain.dedup();
-        let mut encoded: Vec<Vec<u8>> = plain.iter().flat_map(|secret| inside_base64(secret)).collect();
+        let encoded = whole.iter().filter(|s| s.len() >= LEAST).flat_map(|secret| inside_base64(secret.as_bytes()));
+        let mut encoded: Vec<Vec<u8>> = encoded.collect();
         encoded.sort();
         encoded.dedup();
         SecretSpellings { plain, encoded }
@@ -38,10 +51,16 @@ impl SecretSpellings {
         self.plain.len()
     }
 
-    /// The number of bytes at the end of `bytes` that are the beginning of a secret.
+    /// The number of bytes at the end of `bytes` that are the beginning of a secret, as it is, escaped or in base64.
     pub(super) fn begun(&self, bytes: &[u8]) -> usize {
-        let begun = |secret: &Vec<u8>| (1..secret.len()).rev().find(|n| bytes.ends_with(&secret[..*n]));
-        self.plain.iter().filter_map(begun).max().unwrap_or(0)
+        let begun = |secret: &Vec<u8>, least: usize| {
+            let start = bytes.len().saturating_sub(secret.len() * LONGEST_ESCAPE);
+            let may_begin = |at: &usize| bytes[*at] == secret[0] || b"%\\&".contains(&bytes[*at]);
+            let mut starts = (start..(bytes.len() + 1).saturating_sub(least)).filter(may_begin);
+            starts.find(|at| begins(&bytes[*at..], secret)).map(|at| bytes.len() - at)
+        };
+        let plain = self.plain.iter().filter_map(|secret| begun(secret, 1));
+        plain.chain(self.encoded.iter().filter_map(|part| begun(part, LEAST_BEGUN))).max().unwrap_or(0)
     }
 
     /// The ranges of `bytes` that hold one of them.
@@ -65,6 +84,26 @@ impl SecretSpellings {
         }
         found
     }
+}
+
+/// The long lines of a secret that has several, such as a key in PEM or the JSON of a service account: a program may print them without
+/// the others. A line ends at a line break, or at a `\n` that a string in JSON or a variable writes for one. The first and the last line
+/// of PEM and [ordinary](is_ordinary) lines are not secret.
+fn long_lines(secret: &str) -> impl Iterator<Item = &str> {
+    let lines =
+        || secret.split(['\n', '\r']).flat_map(|line| line.split("\\n")).map(str::trim).filter(|line| !line.is_empty());
+    let has_several = lines().nth(1).is_some();
+    let is_secret = move |line: &&str| {
+        let is_mark = line.contains("-----BEGIN ") || line.contains("-----END ");
+        has_several && line.len() >= LEAST_LINE && !is_mark && !is_ordinary(line)
+    };
+    lines().filter(is_secret)
+}
+
+/// A secret with one line feed for each run of line breaks, and without those around it.
+fn joined(secret: &str) -> Vec<u8> {
+    let lines: Vec<&str> = secret.split(['\n', '\r']).filter(|line| !line.is_empty()).collect();
+    lines.join("\n").into_bytes()
 }
 
 /// The part of the base64 of anything that holds `secret`, for each of the three places in a group where it may begin.
@@ -92,6 +131,45 @@ fn around(bytes: &[u8], at: usize) -> Range<usize> {
     at - before..at + after
 }
 
+/// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in the place of its own.
+fn begins(text: &[u8], secret: &[u8]) -> bool {
+    begins_as(text, secret, false) || begins_as(text, secret, true)
+}
+
+fn begins_as(text: &[u8], secret: &[u8], escapes_first: bool) -> bool {
+    let mut at = 0;
+    for want in secret {
+        let rest = &text[at..];
+        if rest.is_empty() {
+            return true;
+        }
+        let itself = (rest[0] == *want).then_some(1);
+        let escape = if *want == b'\n' { line_breaks(rest) } else { escaped(rest, *want) };
+        let length = if escapes_first { escape.or(itself) } else { itself.or(escape) };
+        let Some(length) = length else { return is_unfinished(rest, *want) };
+        at += length;
+    }
+    false
+}
+
+/// Whether all of `rest` is the beginning of an escape of `want`. Letters and digits are seldom escaped.
+fn is_unfinished(rest: &[u8], want: u8) -> bool {
+    if want.is_ascii_alphanumeric() {
+        return false;
+    }
+    let rest = rest.to_ascii_lowercase();
+    let after = |start: &str, escape: String| format!("{start}{escape}").into_bytes().starts_with(&rest);
+    let backslashes = rest.iter().take(BACKSLASHES).take_while(|b| **b == b'\\').count();
+    after("%", format!("{want:02x}"))
+        || after("%25", format!("{want:02x}"))
+        || after(&"\\".repeat(backslashes), format!("u{want:04x}")) && backslashes > 0
+        || after("&#", format!("{want};"))
+        || after("&#x", format!("{want:x};"))
+        || [(b'&', "&amp;"), (b'"', "&quot;"), (b'<', "&lt;"), (b'>', "&gt;"), (b'\'', "&apos;")]
+            .iter()
+            .any(|(byte, name)| *byte == want && name.as_bytes().starts_with(&rest))
+}
+
 /// The end of `secret` in `bytes`, if it begins at `at`. A secret that contains `%`, `\` or `&` is read in both ways: as it is, and
 /// escaped.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
@@ -101,6 +179,10 @@ fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
 
 fn follow(bytes: &[u8], mut at: usize, secret: &[u8], escapes_first: bool) -> Option<usize> {
     for (position, want) in secret.iter().enumerate() {
+        if *want == b'\n' {
+            at += line_breaks(&bytes[at..])?;
+            continue;
+        }
         if position > 0 {
             at += bytes[at..].iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
         }
@@ -109,6 +191,22 @@ fn follow(bytes: &[u8], mut at: usize, secret: &[u8], escapes_first: bool) -> Op
         at += if escapes_first { escaped(rest, *want).or(itself)? } else { itself.or_else(|| escaped(rest, *want))? };
     }
     Some(at)
+}
+
+/// The length of the line breaks that `rest` begins with, as they are or escaped (`\r\n`, `%0A`, `&#10;`), if there are any.
+fn line_breaks(rest: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(length) = line_break(&rest[at..]) {
+        at += length;
+    }
+    (at > 0).then_some(at)
+}
+
+fn line_break(rest: &[u8]) -> Option<usize> {
+    match rest.first()? {
+        b'\n' | b'\r' => Some(1),
+        _ => escaped(rest, b'\n').or_else(|| escaped(rest, b'\r')),
+    }
 }
 
 /// The length of the escape that `rest` begins with, if it is one of `want`.
@@ -134,7 +232,7 @@ fn percent(rest: &[u8], want: u8) -> Option<usize> {
     }
 }
 
-/// `\/`, `\"`, `\\`, `\u002f`, `\x2f`, with any number of further backslashes before them.
+/// `\/`, `\"`, `\\`, `\n`, `\u002f`, `\x2f`, with any number of further backslashes before them.
 fn backslash(rest: &[u8], want: u8) -> Option<usize> {
     let run = rest.iter().take(BACKSLASHES).take_while(|b| **b == b'\\').count();
     if want == b'\\' {
@@ -143,6 +241,9 @@ fn backslash(rest: &[u8], want: u8) -> Option<usize> {
     let digits = match rest.get(run)? {
         b'u' => 4,
         b'x' => 2,
+        b'n' if want == b'\n' => return Some(run + 1),
+        b'r' if want == b'\r' => return Some(run + 1),
+        b't' if want == b'\t' => return Some(run + 1),
         other => return (*other == want && !want.is_ascii_alphanumeric()).then_some(run + 1),
     };
     (hex(rest.get(run + 1..run + 1 + digits)?)? == u32::from(want)).then_some(run + 1 + digits)
@@ -211,6 +312,74 @@ mod tests {
         }
         assert_eq!(left("k/7+&q=z", "k%252F7%25252B%2526q%253dz"), "");
         assert_eq!(left("a/b-\"c\"d", r#"x a\\/b\\u002d\\\"c\\\"d x"#), "x  x");
+    }
+
+    #[test]
+    fn a_secret_of_several_lines_is_found_however_its_lines_end() {
+        let secret = "line1-abcd99\nline2\tefgh77\n\nend";
+        for text in [
+            secret,
+            "line1-abcd99\r\nline2\tefgh77\r\n\r\nend",
+            r"line1-abcd99\nline2\tefgh77\n\nend",
+            r"line1-abcd99\r\nline2\u0009efgh77\r\n\r\nend",
+            r"line1-abcd99\\nline2\\tefgh77\\n\\nend",
+            "line1-abcd99%0Aline2%09efgh77%0D%0A%0D%0Aend",
+            "line1-abcd99&#10;line2&#9;efgh77&#xA;&#xA;end",
+        ] {
+            for secret in [secret, &secret.replace('\n', "\r\n"), &format!("{secret}\n")] {
+                assert_eq!(left(secret, &format!("say {text}!")), "say !", "{text}");
+            }
+        }
+        let other = "line1-abcd99line2\tefgh77\nend";
+        assert_eq!(left(secret, other), other);
+        let encoded = STANDARD_NO_PAD.encode(secret);
+        assert_eq!(left(secret, &format!("say {encoded}!")), "say !");
+    }
+
+    #[test]
+    fn a_long_line_of_a_secret_is_one_and_the_marks_of_pem_are_not() {
+        let key = "MIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\nAQC7";
+        let pem = format!("-----BEGIN PRIVATE KEY-----\n{key}\n-----END PRIVATE KEY-----\n");
+        let json = serde_json::json!({"type": "service_account", "private_key": pem});
+        let pretty = serde_json::to_string_pretty(&json).unwrap_or_default();
+        for secret in [pem.clone(), pem.replace('\n', "\\n"), json.to_string(), pretty] {
+            for line in key.split('\n').filter(|line| line.len() >= LEAST_LINE) {
+                assert_eq!(left(&secret, &format!("say {line}\n")), "say \n", "{secret}");
+            }
+            let mark = "-----BEGIN PRIVATE KEY-----\n";
+            assert_eq!(left(&secret, mark), mark);
+        }
+        let words = "abcdefghijklmnopqr\n1234567890123456789\n/usr/lib/some/where\nk3y";
+        for line in words.split('\n') {
+            assert_eq!(left(words, line), line);
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_secret_of_several_lines_is_one_with_any_line_break() {
+        let spellings = SecretSpellings::new(["abc-1\ndef-2\nghi".to_owned()]);
+        for begun in ["a", "abc-1", "abc-1\n", "abc-1\r", "abc-1\r\nd", "abc-1\r\n\r\ndef-2\r\n\r\ngh"] {
+            assert_eq!(spellings.begun(format!("x {begun}").as_bytes()), begun.len(), "{begun:?}");
+        }
+        assert_eq!(spellings.begun(b"abc-1\r\ndef-2\r\nghi"), 0);
+    }
+
+    #[test]
+    fn the_beginning_of_an_escaped_or_encoded_secret_is_one() {
+        let secret = "canary/7Q=z-and-more";
+        let spellings = SecretSpellings::new([secret.to_owned()]);
+        for begun in
+            ["canary%", "canary%2", "canary%2f7Q%3", "canary\\", "canary\\/7", "canary\\\\u002", "canary&#x2F;7Q&#6"]
+        {
+            assert_eq!(spellings.begun(format!("x {begun}").as_bytes()), begun.len(), "{begun}");
+        }
+        let encoded = STANDARD_NO_PAD.encode(format!("me:{secret}"));
+        for length in 8..20 {
+            assert_eq!(spellings.begun(&encoded.as_bytes()[..length]), length - 4, "{encoded}");
+        }
+        for settled in ["50%", "a\\", "x &", "canary%4"] {
+            assert_eq!(spellings.begun(settled.as_bytes()), 0, "{settled}");
+        }
     }
 
     #[test]

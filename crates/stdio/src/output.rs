@@ -2,6 +2,7 @@
 
 use crate::Failure;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ops::Range;
 use std::os::fd::AsFd;
 
 /// How much is written at once, in bytes, unless it is flushed earlier.
@@ -11,13 +12,15 @@ const BLOCK: usize = 64 * 1024;
 #[derive(Debug, Default)]
 pub struct Output {
     buffer: Vec<u8>,
+    /// The lines of the buffer that the log of this output has already, by their places.
+    recorded: Vec<Range<usize>>,
     is_deferred: bool,
 }
 
 impl Output {
     /// An empty buffer before standard output.
     pub fn new() -> Self {
-        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2), is_deferred: false }
+        Output { buffer: Vec::with_capacity(BLOCK + BLOCK / 2), recorded: Vec::new(), is_deferred: false }
     }
 
     /// The same, but written in [`Output::flush`] alone, for commands that do other work while a slow reader holds up a write.
@@ -52,6 +55,26 @@ impl Output {
         &mut self.buffer
     }
 
+    /// Marks the bytes from `from` to the end of the buffer as lines that the log of this output has already.
+    pub(crate) fn mark_recorded(&mut self, from: usize) {
+        if from < self.buffer.len() {
+            self.recorded.push(from..self.buffer.len());
+        }
+    }
+
+    /// What waits, without the lines that the log of this output has already (see [`LineWriter::write_recorded`](crate::LineWriter)).
+    pub fn unrecorded(&self) -> impl Iterator<Item = &[u8]> {
+        let ends = self.recorded.iter().map(|range| range.start).chain([self.buffer.len()]);
+        let starts = [0].into_iter().chain(self.recorded.iter().map(|range| range.end));
+        starts.zip(ends).map(|(from, to)| &self.buffer[from..to])
+    }
+
+    /// Drops what waits.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.recorded.clear();
+    }
+
     /// Writes the buffer out if it has grown to a block.
     pub fn spill(&mut self) -> Result<(), Failure> {
         if self.is_full() && !self.is_deferred { self.flush() } else { Ok(()) }
@@ -63,7 +86,7 @@ impl Output {
             return Ok(());
         }
         let result = write_all(&self.buffer);
-        self.buffer.clear();
+        self.clear();
         result
     }
 }

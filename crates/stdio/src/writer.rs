@@ -55,6 +55,16 @@ impl<'b> LineWriter<'b> {
         self.put_event(&payload.into(), stream, choice, t)
     }
 
+    /// As [`LineWriter::write`], for an event that the log of this output has already: [`Output::unrecorded`] leaves it out.
+    pub fn write_recorded<'p>(&mut self, payload: impl Into<Payload<'p>>, stream: Option<&str>, choice: u32) {
+        self.put_run();
+        let from = self.stdout.buffer().len();
+        // An event that is too long to be written is not in the log: the error in its place is.
+        if !self.put_event(&payload.into(), stream, choice, None) {
+            self.stdout.mark_recorded(from);
+        }
+    }
+
     pub(crate) fn put_event(
         &mut self,
         payload: &Payload<'_>,

@@ -3,7 +3,8 @@
 //! - `{name}` alone is an item that holds that argument; text around it is kept (`https://host/{name}`).
 //! - An item that begins with `-` takes an argument only after a `=`: `--unit={name}`.
 //! - A value that begins with `-` is refused where the item would begin with it, unless an item `--` precedes it.
-//! - An argument that is missing or `null` drops its item, and only that one: write `--unit={unit}`, not `--unit`, `{unit}`.
+//! - An argument that is missing or `null` drops its item, and only that one: write `--unit={unit}`, not `--unit`, `{unit}`. No other item may get
+//!   another meaning by that, see [`Template::check_places`].
 //! - `{{name}}` is the text `{name}`. Braces that hold anything but a name are text.
 //! - A string gives its text, any other value its JSON.
 
@@ -16,9 +17,12 @@ pub struct Template {
     items: Vec<Vec<ItemPart>>,
 }
 
+/// A part of a text with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ItemPart {
+pub(crate) enum ItemPart {
+    /// The text itself.
     Text(String),
+    /// The place of the argument of this name.
     Argument(String),
 }
 
@@ -60,6 +64,49 @@ impl Template {
             return Err("the command is empty, give it at least a program".to_owned());
         }
         Ok(Template { items })
+    }
+
+    /// The program.
+    pub fn program(&self) -> Option<&str> {
+        match self.items.first().map(Vec::as_slice) {
+            Some([ItemPart::Text(program)]) => Some(program),
+            _ => None,
+        }
+    }
+
+    /// Checks that no item gets another meaning where one before it is dropped: `["cp", "--", "{from}", "{to}"]` without `from` would copy to nowhere
+    /// what `to` names. An item may be dropped if it names what it is (`--unit={unit}`, `of={file}`), or if only options with values of their own follow
+    /// it. `always` returns whether every valid call has an argument.
+    ///
+    /// # Errors
+    /// The item that may be dropped and the one that would move, with the remedy, for the author of the tools file.
+    pub fn check_places(&self, always: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        let mut only_operands = false;
+        for (n, parts) in self.items.iter().enumerate().skip(1) {
+            only_operands |= is_literal(parts, "--");
+            let optional: Vec<_> = arguments(parts).filter(|name| !always(name)).collect();
+            let Some(name) = optional.first().filter(|_| !names_itself(parts, only_operands)) else { continue };
+            // An item with the same arguments is dropped together with this one.
+            let is_dropped_too = |later: &[ItemPart]| optional.iter().all(|name| arguments(later).any(|n| n == *name));
+            // The option before it would take what follows for its value.
+            let fills_option = !only_operands && is_bare_option(&self.items[n - 1]);
+            let mut after_dashes = only_operands;
+            let moves = self.items.iter().enumerate().skip(n + 1).find(|(_, later)| {
+                after_dashes |= is_literal(later, "--");
+                let is_fixed =
+                    is_literal(later, "--") || !after_dashes && is_option(later) || names_itself(later, after_dashes);
+                (fills_option || !is_fixed) && !is_dropped_too(later)
+            });
+            if let Some((m, _)) = moves {
+                return Err(format!(
+                    "item {} of the command has {{{name}}}, which may be missing, and item {} would move to its place: list {name:?} under \"required\" \
+                     (with a type that does not allow null), write --flag={{{name}}}, or put it last",
+                    n + 1,
+                    m + 1
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// The command line with the arguments in their places. The program is the first item.
@@ -104,8 +151,36 @@ impl Template {
     }
 }
 
+/// The names of the arguments of an item.
+fn arguments(parts: &[ItemPart]) -> impl Iterator<Item = &String> {
+    parts.iter().filter_map(|part| if let ItemPart::Argument(name) = part { Some(name) } else { None })
+}
+
+fn is_literal(parts: &[ItemPart], text: &str) -> bool {
+    matches!(parts, [ItemPart::Text(only)] if only == text)
+}
+
+/// Whether an item means the same wherever it is: `--name=…`, or `name=…` as dd and make read it. After `--` only the second.
+fn names_itself(parts: &[ItemPart], only_operands: bool) -> bool {
+    let Some(ItemPart::Text(text)) = parts.first() else { return false };
+    let Some((name, _)) = text.split_once('=') else { return false };
+    let is_name =
+        |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b));
+    is_name(name.trim_start_matches('-')) && !(only_operands && name.starts_with('-'))
+}
+
+/// Whether an item is an option: its text begins with `-`.
+fn is_option(parts: &[ItemPart]) -> bool {
+    matches!(parts.first(), Some(ItemPart::Text(text)) if text.starts_with('-') && text.len() > 1)
+}
+
+/// Whether an item is an option that may take the next item for its value: `-o`, `--unit`.
+fn is_bare_option(parts: &[ItemPart]) -> bool {
+    matches!(parts, [ItemPart::Text(text)] if text.starts_with('-') && text.len() > 1 && text != "--" && !text.contains('='))
+}
+
 /// Splits an item at its places for arguments.
-fn parts(item: &str) -> Vec<ItemPart> {
+pub(crate) fn parts(item: &str) -> Vec<ItemPart> {
     let mut parts = Vec::new();
     let mut text = String::new();
     let mut rest = item;
@@ -179,6 +254,48 @@ mod tests {
     #[test]
     fn a_missing_argument_drops_its_item() {
         assert_eq!(fill(&["w", "--unit={unit}", "{city}", "end"], r#"{"unit":null}"#).unwrap(), ["w", "end"]);
+    }
+
+    #[test]
+    fn no_operand_moves_to_the_place_of_one_that_is_missing() {
+        let places =
+            |items: &[&str], always: &[&str]| template(items).unwrap().check_places(&|name| always.contains(&name));
+        for items in [
+            &["cp", "--", "{city}", "{unit}"][..],
+            &["cp", "{city}", "{unit}"],
+            &["cp", "{city}", "--", "{unit}"],
+            &["cp", "{city}", "end"],
+            &["cp", "{city}", "-o", "out"],
+            &["cp", "{city}{n}", "{unit}"],
+            &["cp", "http://host/?q={city}", "{unit}"],
+            // The option would take the next item for its value.
+            &["cp", "--at", "{city}", "--unit={unit}"],
+            &["cp", "--at", "{city}", "--", "{unit}"],
+            // After "--" it is not an option.
+            &["cp", "--", "--at={city}", "{unit}"],
+            &["cp", "{city}", "--", "--unit={unit}"],
+            &["cp", "{city}", "-"],
+        ] {
+            let said = places(items, &["unit", "n"]).unwrap_err();
+            assert!(said.contains("{city}, which may be missing") && said.contains("put it last"), "{items:?}: {said}");
+            assert_eq!(places(items, &["city", "unit", "n"]), Ok(()), "{items:?}");
+        }
+        for items in [
+            &["w", "{city}"][..],
+            &["w", "--at", "{city}"],
+            &["w", "-v", "{n}", "--", "{city}"],
+            &["w", "--at={city}", "{unit}"],
+            &["w", "--at={city}", "--", "{unit}"],
+            &["w", "{unit}", "{city}", "-v", "--n={n}"],
+            &["dd", "if={city}", "of={unit}"],
+            &["env", "--", "A={city}", "{unit}"],
+            &["w", "{unit}", "end", "http://host/{city}"],
+            &["w", "{city}", "{city}", "{unit}{city}"],
+        ] {
+            assert_eq!(places(items, &["unit", "n"]), Ok(()), "{items:?}");
+        }
+        assert!(places(&["w", "{city}", "{unit}"], &[]).is_err());
+        assert!(places(&["w", "{city}{unit}", "{city}"], &[]).is_err());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One call of a model, from its event or from the assistant's message.
 
 use crate::argument::Arguments;
-use crate::canonical::Hash;
+use crate::canonical::{Hash, digest, hex};
 use crate::refusal::Refusal;
 use event::payload::ToolCall;
 use event::{Event, Raw, Text};
@@ -16,6 +16,10 @@ pub struct RequestedCall {
     pub stream: Option<Box<str>>,
     /// The choice it belongs to.
     pub choice: u32,
+    /// The id of the response that it came in, from `stream_start`. Two responses are never the same call, whatever ids they use.
+    pub response: Option<Box<str>>,
+    /// How many earlier calls of the log have the same stream and id, and no response id that differs from its own.
+    pub occurrence: usize,
     /// The time of its event in milliseconds, as JSON.
     pub t: Option<Box<str>>,
     /// Its position among the calls of the turn, if the event has one.
@@ -24,6 +28,8 @@ pub struct RequestedCall {
     pub id: Box<str>,
     /// The name of the tool, as the model wrote it.
     pub name: Box<str>,
+    /// Whether an earlier stage repaired the arguments.
+    pub repaired: bool,
     /// The arguments, or why they are not used.
     pub arguments: Result<Arguments, Refusal>,
 }
@@ -44,10 +50,13 @@ impl RequestedCall {
         RequestedCall {
             stream: event.stream().map(|s| s.text().into()),
             choice: event.choice(),
+            response: None,
+            occurrence: 0,
             t: event.t().map(|t| t.text().into()),
             index: call.index,
             id: id(Some(&call.tool_id.str()), call.index.unwrap_or(0)),
             name: call.tool_name.str().into(),
+            repaired: call.repairs.is_some(),
             arguments,
         }
     }
@@ -67,10 +76,13 @@ impl RequestedCall {
                 RequestedCall {
                     stream: event.and_then(|e| e.stream()).map(|s| s.text().into()),
                     choice: event.map_or(0, |e| e.choice()),
+                    response: None,
+                    occurrence: 0,
                     t: event.and_then(|e| e.t()).map(|t| t.text().into()),
                     index: None,
                     id: id(call.get_str("id").as_deref(), i64::try_from(n).unwrap_or(0)),
                     name: function.get_str("name").unwrap_or_default().into(),
+                    repaired: false,
                     arguments,
                 }
             })
@@ -82,9 +94,32 @@ impl RequestedCall {
         (self.stream.clone(), self.id.clone())
     }
 
+    /// Whether it can be the call that `other` is, as far as the responses say. A response without an id may be any.
+    pub(crate) fn is_in_response(&self, other: Option<&str>) -> bool {
+        self.response.is_none() || other.is_none() || self.response.as_deref() == other
+    }
+
+    /// A key of 32 hexadecimal digits that is the same whenever this call runs, and another one for every other call of a log: a digest of
+    /// its stream, id, response, occurrence, tool and arguments.
+    pub fn idempotency_key(&self) -> String {
+        let arguments = self.arguments.as_ref().map(Arguments::canonical).unwrap_or_default();
+        let [stream, response] = [&self.stream, &self.response].map(|name| name.as_deref().unwrap_or_default());
+        let occurrence = self.occurrence.to_string();
+        let mut key =
+            hex(&digest([stream, &self.id, response, &occurrence, &self.name, &arguments].map(str::as_bytes)));
+        key.truncate(32);
+        key
+    }
+
     /// See [`Arguments::fingerprint`]; `None` if the arguments are refused.
     pub fn fingerprint(&self) -> Option<Hash> {
         self.arguments.as_ref().ok().map(|arguments| arguments.fingerprint(&self.name))
+    }
+
+    /// Whether `other`, which has the same id in the same turn, is another call: its name or its arguments differ. Nothing contradicts a call whose
+    /// arguments were refused, since it does not run.
+    pub(crate) fn is_contradicted_by(&self, other: &RequestedCall) -> bool {
+        self.arguments.is_ok() && (self.name != other.name || self.fingerprint() != other.fingerprint())
     }
 
     /// The arguments for people.

@@ -55,6 +55,11 @@ pub fn digest<'a>(texts: impl IntoIterator<Item = &'a [u8]>) -> Hash {
     hash.finalize().into()
 }
 
+/// The digest of one text alone, as `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> Hash {
+    Sha256::digest(bytes).into()
+}
+
 /// A digest as 64 hexadecimal digits.
 pub fn hex(hash: &Hash) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,39 +1,23 @@
 //! Whether a call may run, and with which command line.
 
+use crate::approval::{AnswerSource, Reason};
 use crate::call::RequestedCall;
+use crate::call_digest::call_hash;
+use crate::call_hash::CallHash;
+use crate::call_reference::CallReference;
+use crate::canonical::Hash;
 use crate::class::Class;
+use crate::consent::{Consent, denied, forbidden};
+use crate::exec::Work;
+use crate::policy::{Effect, Policy};
 use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
+use crate::rules::Rules;
 use crate::tools::{Tool, Tools};
-use event::Glob;
-use std::collections::HashSet;
 use std::rc::Rc;
 
 /// The longest list of names, and the longest schema, in an answer for the model, in bytes.
 const TOLD: usize = 2000;
-
-/// The rules of what may run.
-#[derive(Clone, Debug, Default)]
-pub struct Rules {
-    /// If there are any, a name must match one of them.
-    pub allow: Vec<Glob>,
-    /// A tool whose name matches one of these never runs, even if it matches one in `allow`.
-    pub deny: Vec<Glob>,
-    /// Whether calls of class danger run without a person's approval.
-    pub danger: bool,
-    /// Ids of calls that a person has approved.
-    pub approved: HashSet<String>,
-    /// Ids of calls that a person has refused, even if they are in `approved` too.
-    pub denied: HashSet<String>,
-}
-
-impl Rules {
-    /// Whether tools of that name may run.
-    pub fn let_through(&self, name: &str) -> bool {
-        !self.deny.iter().any(|glob| glob.matches(name))
-            && (self.allow.is_empty() || self.allow.iter().any(|glob| glob.matches(name)))
-    }
-}
 
 /// A call that may run.
 #[derive(Clone, Debug)]
@@ -42,8 +26,22 @@ pub struct ReadyCall {
     pub tool: Rc<Tool>,
     /// The class of the tool, which decides when the call starts.
     pub class: Class,
-    /// The command line.
-    pub argv: Vec<String>,
+    /// What to start.
+    pub work: Work,
+    /// The hash of the call, which a person's answer names.
+    pub hash: CallHash,
+}
+
+impl ReadyCall {
+    /// The name of this call in a person's answer.
+    pub fn reference(&self, call: &RequestedCall) -> CallReference {
+        CallReference { id: call.id.clone(), hash: self.hash }
+    }
+
+    /// The name and the digest of the tool's definition.
+    pub(crate) fn definition(&self) -> (String, Hash) {
+        (self.tool.name.clone(), self.tool.hash)
+    }
 }
 
 /// The tools, and the rules over them.
@@ -53,17 +51,20 @@ pub struct Judge {
     pub tools: Tools,
     /// The rules over them.
     pub rules: Rules,
+    /// The rules by argument; the limits are the plan's part.
+    pub policy: Rc<Policy>,
 }
 
 impl Judge {
-    /// Decides on a call: returns what to run, or the answer if the call must not run.
+    /// Decides on a call: returns what to run, or the answer if the call must not run. Whether it also needs a person's yes is
+    /// [`Judge::consent`]'s part. `starts` is how often calls of this id have been started before.
     ///
     /// # Errors
     /// The answer for the model: `unknown_tool`, `denied`, `invalid`, or `error` for a tool without a command.
-    pub fn look(&self, call: &RequestedCall) -> Result<ReadyCall, Answer> {
+    pub fn look(&self, call: &RequestedCall, starts: u32) -> Result<ReadyCall, Answer> {
         let name = call.name.as_ref();
         let tool = self.tools.get(name).ok_or_else(|| self.unknown(name))?;
-        if !self.rules.let_through(name) {
+        if !self.lets_through(name) {
             let why = format!("The tool {name:?} is not allowed here, and the call was not run. Go on without it.");
             return Err(Answer::new(Status::Denied, why));
         }
@@ -78,22 +79,54 @@ impl Judge {
             let why = format!("The tool {name:?} cannot be run here: its entry in the tools file has no exec.");
             return Err(Answer::new(Status::Error, why));
         };
-        let argv = exec.command.fill(arguments).map_err(|e| invalid(tool, &e))?;
-        let id = call.id.as_ref();
-        if exec.class == Class::Danger && !self.rules.danger && !self.rules.approved.contains(id) {
-            let why = format!(
-                "{name:?} is of class danger, so the call waits for a person's approval: continue with --resume LOG --approve-call {id:?}, \
-                 refuse it with --deny-call {id:?}, or allow all such calls with --approve none."
-            );
-            return Err(Answer::new(Status::Pending, why));
+        let work = exec.work(arguments).map_err(|e| invalid(tool, &e))?;
+        let hash = call_hash(call, &tool.hash, arguments, starts);
+        Ok(ReadyCall { tool: Rc::clone(tool), class: exec.class, work, hash })
+    }
+
+    /// Whether tools of that name may run, by the rules and by the policy.
+    pub fn lets_through(&self, name: &str) -> bool {
+        self.rules.let_through(name) && self.policy.lets_through(name)
+    }
+
+    /// Whether a call has the yes that it needs. `started`: an earlier run started it, and its result is not known.
+    pub fn consent(&self, call: &RequestedCall, ready: &ReadyCall, started: bool) -> Consent {
+        let reference = ready.reference(call);
+        let rules = &self.rules;
+        let decided = call.arguments.as_ref().ok().and_then(|arguments| self.policy.decide(&call.name, arguments));
+        if let Some((Effect::Deny, rule)) = decided {
+            return Consent::Refused(AnswerSource::Policy, forbidden(&rule.why()));
         }
-        Ok(ReadyCall { tool: Rc::clone(tool), class: exec.class, argv })
+        if rules.denied.contains(&reference) {
+            return Consent::Refused(AnswerSource::Option, denied(started));
+        }
+        if started && let Some(text) = rules.results.get(&reference) {
+            return Consent::Ran(Answer::new(Status::Success, text));
+        }
+        let reason = if started && ready.class != Class::Read {
+            Some(Reason::Started)
+        } else if call.repaired && ready.class == Class::Danger {
+            Some(Reason::Repaired)
+        } else if let Some((Effect::Ask, rule)) = decided {
+            Some(Reason::Rule(rule.why()))
+        } else {
+            rules.approve.covers(ready.class).then_some(Reason::Class(ready.class))
+        };
+        match reason {
+            None => Consent::NotNeeded,
+            Some(_) if rules.approved.contains(&reference) => Consent::Given(AnswerSource::Option),
+            Some(Reason::Class(_)) if decided.is_some() => Consent::Given(AnswerSource::Policy),
+            Some(reason) if reason.allows_always() && rules.always.contains(&ready.definition()) => {
+                Consent::Given(AnswerSource::Terminal)
+            }
+            Some(reason) => Consent::Needed(reason),
+        }
     }
 
     fn unknown(&self, name: &str) -> Answer {
         let name = event::quoted(&name.chars().take(100).collect::<String>());
         let mut known = String::new();
-        for tool in self.tools.iter().filter(|tool| self.rules.let_through(&tool.name)) {
+        for tool in self.tools.iter().filter(|tool| self.lets_through(&tool.name)) {
             if known.len() > TOLD {
                 known.push_str(", …");
                 break;
@@ -126,18 +159,20 @@ fn invalid(tool: &Tool, why: &Refusal) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use event::{Scanner, quoted};
+    use crate::approval::ApprovalLevel;
+    use event::{Glob, Scanner, quoted};
 
     const FILE: &str = r#"[
         {"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]},"exec":{"command":["w","{city}"],"class":"read"}},
         {"name":"remove","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["rm","--","{path}"],"class":"danger"}},
+        {"name":"put","parameters":{"type":"object","properties":{"path":{"type":"string"}}},"exec":{"command":["put"]}},
         {"name":"later"}]"#;
 
     fn look(rules: Rules, name: &str, arguments: &str) -> Result<ReadyCall, Answer> {
-        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules };
+        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules, policy: Rc::default() };
         let line =
             format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":{},"arguments":{arguments}}}"#, quoted(name));
-        judge.look(&RequestedCall::of_event(&Scanner::default().read(&line).unwrap()))
+        judge.look(&RequestedCall::of_event(&Scanner::default().read(&line).unwrap()), 0)
     }
 
     fn answer(name: &str, arguments: &str) -> (Status, String) {
@@ -162,9 +197,12 @@ mod tests {
         ] {
             let (status, output) = answer(name, "{}");
             assert_eq!(status, Status::UnknownTool, "{name}");
-            assert!(output.ends_with("Known tools: weather, remove, later.") && output.len() < 500, "{output}");
+            assert!(output.ends_with("Known tools: weather, remove, put, later.") && output.len() < 500, "{output}");
         }
-        assert_eq!(look(Rules::default(), "weather", r#"{"city":"Oslo"}"#).unwrap().argv, ["w", "Oslo"]);
+        assert_eq!(
+            look(Rules::default(), "weather", r#"{"city":"Oslo"}"#).unwrap().work,
+            Work::Command(vec!["w".to_owned(), "Oslo".to_owned()])
+        );
     }
 
     #[test]
@@ -185,18 +223,83 @@ mod tests {
     }
 
     #[test]
-    fn deny_goes_before_allow_and_danger_needs_a_yes() {
+    fn deny_goes_before_allow() {
         let globs = |list: &[&str]| list.iter().map(|p| Glob::new(p)).collect::<Vec<_>>();
-        let path = r#"{"path":"x"}"#;
-        let rules = Rules { allow: globs(&["*"]), deny: globs(&["we*"]), danger: true, ..Rules::default() };
+        let rules = Rules { allow: globs(&["*"]), deny: globs(&["we*"]), ..Rules::default() };
         assert_eq!(look(rules.clone(), "weather", "{}").unwrap_err().status, Status::Denied);
-        assert_eq!(look(rules, "remove", path).unwrap().class, Class::Danger);
-        let rules = Rules { allow: globs(&["we*"]), danger: true, ..Rules::default() };
-        assert_eq!(look(rules, "remove", path).unwrap_err().status, Status::Denied);
-        let refused = look(Rules::default(), "remove", path).unwrap_err();
-        assert!(refused.status == Status::Pending && refused.output.contains("--approve-call"));
-        let rules = Rules { approved: ["i".to_owned()].into(), ..Rules::default() };
-        assert!(look(rules, "remove", path).is_ok());
+        assert_eq!(look(rules, "remove", PATH).unwrap().class, Class::Danger);
+        let rules = Rules { allow: globs(&["we*"]), ..Rules::default() };
+        assert_eq!(look(rules, "remove", PATH).unwrap_err().status, Status::Denied);
+    }
+
+    const PATH: &str = r#"{"path":"x"}"#;
+
+    /// The consent to a call of `name`, after `change` of the rules.
+    fn consent(name: &str, started: bool, change: impl FnOnce(&mut Rules, &CallReference, &ReadyCall)) -> Consent {
+        let mut judge = Judge { tools: Tools::read(FILE).unwrap(), rules: Rules::default(), policy: Rc::default() };
+        let arguments = if name == "weather" { r#"{"city":"Oslo"}"# } else { PATH };
+        let line = format!(r#"{{"type":"tool_call","tool_id":"i","tool_name":"{name}","arguments":{arguments}}}"#);
+        let call = RequestedCall::of_event(&Scanner::default().read(&line).unwrap());
+        let ready = judge.look(&call, 0).unwrap();
+        let reference = ready.reference(&call);
+        change(&mut judge.rules, &reference, &ready);
+        judge.consent(&call, &ready, started)
+    }
+
+    #[test]
+    fn the_least_class_that_needs_a_yes() {
+        use ApprovalLevel::{All, Danger, None, Write};
+        for (level, read, write, danger) in [
+            (None, false, false, false),
+            (Danger, false, false, true),
+            (Write, false, true, true),
+            (All, true, true, true),
+        ] {
+            for (name, needs) in [("weather", read), ("put", write), ("remove", danger)] {
+                let given = consent(name, false, |rules, _, _| rules.approve = level);
+                assert_eq!(matches!(given, Consent::Needed(_)), needs, "{level:?} {name}");
+            }
+        }
+        let any = |rules: &mut Rules, _: &CallReference, _: &ReadyCall| rules.approve = None;
+        assert_eq!(consent("put", true, any), Consent::Needed(Reason::Started));
+        assert_eq!(consent("weather", true, any), Consent::NotNeeded, "a call that changes nothing may run again");
+    }
+
+    #[test]
+    fn an_approval_counts_for_exactly_its_call_and_a_refusal_before_it() {
+        let approve = |rules: &mut Rules, call: &CallReference, _: &ReadyCall| {
+            rules.approved.insert(call.clone());
+        };
+        assert_eq!(consent("remove", false, approve), Consent::Given(AnswerSource::Option));
+        assert_eq!(consent("remove", true, approve), Consent::Given(AnswerSource::Option));
+        let other = consent("remove", false, |rules, call, _| {
+            let hash = CallHash::read(&"0".repeat(32)).unwrap();
+            rules
+                .approved
+                .extend([CallReference { hash, ..call.clone() }, CallReference { id: "j".into(), ..call.clone() }]);
+        });
+        assert_eq!(other, Consent::Needed(Reason::Class(Class::Danger)));
+        let both = consent("remove", false, |rules, call, ready| {
+            approve(rules, call, ready);
+            rules.denied.insert(call.clone());
+        });
+        assert!(matches!(both, Consent::Refused(AnswerSource::Option, _)));
+    }
+
+    #[test]
+    fn always_is_for_one_definition_and_never_for_danger() {
+        let always = |rules: &mut Rules, _: &CallReference, ready: &ReadyCall| {
+            rules.approve = ApprovalLevel::Write;
+            rules.always.insert(ready.definition());
+        };
+        assert_eq!(consent("put", false, always), Consent::Given(AnswerSource::Terminal));
+        assert_eq!(consent("put", true, always), Consent::Needed(Reason::Started));
+        assert_eq!(consent("remove", false, always), Consent::Needed(Reason::Class(Class::Danger)));
+        let changed = consent("put", false, |rules, _, ready| {
+            rules.approve = ApprovalLevel::Write;
+            rules.always.insert((ready.tool.name.clone(), [0; 32]));
+        });
+        assert_eq!(changed, Consent::Needed(Reason::Class(Class::Write)));
     }
 
     #[test]

@@ -4,52 +4,37 @@
 //! history: a call that begins after a call of the same id was answered is another call.
 
 use crate::call::{CallKey, RequestedCall};
-use crate::canonical::Hash;
+use crate::history::History;
+use crate::logged_call::LoggedCall;
+use crate::policy::Policy;
 use crate::refusal::Refusal;
 use crate::result::{Answer, Status};
-use event::payload::{Message, ToolResult, ToolUse};
+use event::payload::{Message, StreamStart, ToolResult, ToolUse};
 use event::{Event, Kind, Raw, Scanner};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
-/// One call of a log.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LoggedCall {
-    /// The digest of its name and arguments, if an assistant's message lists it.
-    pub fingerprint: Option<Hash>,
-    /// An assistant's message lists it.
-    pub listed: bool,
-    /// Its `tool_use` event was written.
-    pub started: bool,
-    /// Its result.
-    pub answer: Option<Rc<Answer>>,
-    /// A tool message answers it.
-    pub sent: bool,
-}
-
-impl LoggedCall {
-    /// Whether the log has all that the call needs.
-    fn is_over(&self) -> bool {
-        self.sent || (self.answer.is_some() && !self.listed)
-    }
-
-    /// Whether it can be a call with that fingerprint.
-    fn fits(&self, fingerprint: Option<&Hash>) -> bool {
-        match (&self.fingerprint, fingerprint) {
-            (Some(mine), Some(other)) => mine == other,
-            _ => true,
-        }
-    }
-}
+/// Among how many earlier calls of one id a call is looked for by its response.
+const COMPARED: usize = 1000;
 
 /// The calls of a log.
 #[derive(Debug, Default)]
 pub struct Log {
-    calls: HashMap<CallKey, Vec<LoggedCall>>,
+    calls: HashMap<CallKey, VecDeque<LoggedCall>>,
+    /// The id of the last response of each stream.
+    responses: HashMap<Option<Box<str>>, Option<Box<str>>>,
+    /// The number of the file that is read, of those that hold the log.
+    file: usize,
+    /// The starts of this file that earlier files have: for each call where the next one is looked for, and whether the last one was found.
+    repeated: HashMap<CallKey, (usize, bool)>,
     /// The calls of the last assistant's message, while only tool messages follow it.
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their arguments look like any other.
     refused: HashMap<CallKey, Refusal>,
+    /// The calls whose arguments an earlier stage repaired, likewise.
+    repaired: HashSet<CallKey>,
+    /// What limits need to know of all of it.
+    pub(crate) history: History,
     /// The choice whose calls are run.
     choice: u32,
     scanner: Scanner,
@@ -59,6 +44,11 @@ impl Log {
     /// An empty log of the calls of one choice.
     pub fn of_choice(choice: u32) -> Self {
         Log { choice, ..Log::default() }
+    }
+
+    /// As [`Log::of_choice`]; what the log has used of the limits of `policy` counts for the calls that follow.
+    pub fn under_policy(choice: u32, policy: Rc<Policy>) -> Self {
+        Log { history: History::new(policy), ..Log::of_choice(choice) }
     }
 
     /// Takes the next line: an event, or a bare message. Skips any other line, such as a last line that was cut.
@@ -77,15 +67,31 @@ impl Log {
         self.scanner = scanner;
     }
 
+    /// The lines that follow come from another file. A journal holds again what the log holds, in the same order: a start that an earlier
+    /// file has with the same time, or likewise without one, is that start.
+    pub fn next_file(&mut self) {
+        self.file += 1;
+        self.repeated.clear();
+        self.responses.clear();
+    }
+
     /// Takes the next event.
     pub fn event(&mut self, event: &Event<'_>) {
-        if event.choice() != self.choice {
+        if event.choice() != self.choice && event.kind() != Kind::SessionStats {
             return;
         }
+        self.history.event(event);
         match event.kind() {
+            Kind::StreamStart => {
+                let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
+                self.responses.insert(event.stream().map(|s| s.text().into()), id.map(|id| id.str().into()));
+            }
             Kind::ToolCall => {
                 let call = RequestedCall::of_event(event);
                 let key = call.key();
+                if call.repaired {
+                    self.repaired.insert(key.clone());
+                }
                 match call.arguments {
                     Ok(_) => self.refused.remove(&key),
                     Err(refusal) => self.refused.insert(key, refusal),
@@ -97,19 +103,26 @@ impl Log {
                 if id.is_empty() {
                     return;
                 }
-                let past = self.entry((event.stream().map(|s| s.text().into()), id.str().into()));
+                let key: CallKey = (event.stream().map(|s| s.text().into()), id.str().into());
                 if is_start {
-                    // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
-                    if past.last().is_none_or(LoggedCall::is_over) {
-                        past.push(LoggedCall::default());
-                    }
-                    last(past).started = true;
+                    self.started(key, ToolUse::read(event).timestamp);
                 } else if let Some(answer) = Answer::read(event) {
-                    if past.last().is_none_or(|p| p.sent) {
-                        past.push(LoggedCall::default());
-                    }
+                    let again = self.repeated.get(&key).filter(|(_, is_again)| *is_again).map(|(next, _)| next - 1);
+                    let file = self.file;
+                    let past = match again {
+                        Some(at) => &mut self.entry(key)[at],
+                        // A result without a start in this file, of a call that an earlier file has answered.
+                        None if self
+                            .entry(key.clone())
+                            .back()
+                            .is_some_and(|p| p.file != file && p.answer.is_some()) =>
+                        {
+                            return;
+                        }
+                        None => self.current(key, |past| past.sent),
+                    };
                     // The journal and the pipe may both have written the result to this log.
-                    last(past).answer.get_or_insert_with(|| Rc::new(answer));
+                    past.answer.get_or_insert_with(|| Rc::new(answer));
                 }
             }
             Kind::Message => {
@@ -133,62 +146,94 @@ impl Log {
                     if let Some(refusal) = self.refused.remove(&self.open[n].key()) {
                         self.open[n].arguments = Err(refusal);
                     }
+                    self.open[n].repaired = self.repaired.remove(&self.open[n].key());
                     let fingerprint = self.open[n].fingerprint();
-                    let past = self.entry(self.open[n].key());
-                    if past.last().is_none_or(|p| p.sent) {
-                        past.push(LoggedCall::default());
-                    }
-                    let past = last(past);
+                    let past = self.current(self.open[n].key(), |past| past.sent);
                     (past.listed, past.fingerprint) = (true, fingerprint);
+                    self.open[n].response = past.response.clone();
                 }
+                self.history.assistant(&self.open);
             }
             Some("tool") => {
                 let Some(id) = message.get_str("tool_call_id") else { return };
                 let content = message.get("content").map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
-                let past = self.entry((event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into()));
-                if past.is_empty() {
-                    past.push(LoggedCall::default());
-                }
-                let past = last(past);
+                let key = (event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into());
+                self.history.tool(&key, content.as_deref().unwrap_or_default());
+                let past = self.current(key, |_| false);
                 past.sent = true;
                 past.answer.get_or_insert_with(|| {
                     Rc::new(Answer { resumed: true, ..Answer::new(Status::Success, content.unwrap_or_default()) })
                 });
             }
-            _ => self.open.clear(),
+            role => {
+                if role == Some("user") {
+                    self.history.user();
+                }
+                self.open.clear();
+            }
         }
     }
 
     /// The last call of the same id, if it can be the same call.
     pub(crate) fn last(&self, call: &RequestedCall) -> Option<&LoggedCall> {
-        self.calls.get(&call.key())?.last().filter(|past| past.fits(call.fingerprint().as_ref()))
+        self.calls.get(&call.key())?.back().filter(|past| past.fits(call))
+    }
+
+    /// How many earlier calls of the log have the same stream and id, and no response id that differs from its own.
+    pub(crate) fn occurrence(&self, call: &RequestedCall) -> usize {
+        let Some(past) = self.calls.get(&call.key()) else { return 0 };
+        let before = past.len() - usize::from(past.back().is_some_and(|past| past.fits(call)));
+        if before > COMPARED {
+            return before; // an id that comes so often does not tell calls apart
+        }
+        past.range(..before).filter(|past| call.is_in_response(past.response.as_deref())).count()
     }
 
     /// Takes out the first call of the same id, for a log that was read ahead from the input.
     pub(crate) fn take_first(&mut self, call: &RequestedCall) -> Option<LoggedCall> {
-        let past = self.calls.get_mut(&call.key())?;
-        if past.is_empty() { None } else { Some(past.remove(0)) }
+        self.calls.get_mut(&call.key())?.pop_front()
     }
 
     /// The calls of the turn that the log ends in, in order, if some of them lack their tool message.
     pub(crate) fn open_turn(&self) -> &[RequestedCall] {
         let lacking =
-            |call: &RequestedCall| self.calls.get(&call.key()).and_then(|p| p.last()).is_none_or(|past| !past.sent);
+            |call: &RequestedCall| self.calls.get(&call.key()).and_then(|p| p.back()).is_none_or(|past| !past.sent);
         if self.open.iter().any(lacking) { &self.open } else { &[] }
     }
 
-    fn entry(&mut self, key: CallKey) -> &mut Vec<LoggedCall> {
+    /// Takes the start of a call at `time`.
+    fn started(&mut self, key: CallKey, time: Option<u64>) {
+        let file = self.file;
+        let (next, is_again) = self.repeated.entry(key.clone()).or_default();
+        let past = self.calls.entry(key.clone()).or_default();
+        let is_this = |past: &LoggedCall| past.started && past.file != file && past.time == time;
+        let found = if file == 0 { None } else { past.range((*next).min(past.len())..).position(is_this) };
+        *is_again = found.is_some();
+        *next += found.map_or(0, |at| at + 1);
+        if !*is_again {
+            // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
+            let past = self.current(key, LoggedCall::is_over);
+            (past.started, past.time) = (true, past.time.or(time));
+        }
+    }
+
+    /// The last call of that name, or a new one if the last one is over or came in another response.
+    fn current(&mut self, key: CallKey, is_over: impl Fn(&LoggedCall) -> bool) -> &mut LoggedCall {
+        let (file, response) = (self.file, self.responses.get(&key.0).cloned().flatten());
+        let past = self.entry(key);
+        let is_other = |last: &LoggedCall| last.response.is_some() && response.is_some() && last.response != response;
+        if past.back().is_none_or(|last| is_over(last) || is_other(last)) {
+            past.push_back(LoggedCall { file, ..LoggedCall::default() });
+        }
+        let n = past.len() - 1;
+        let past = &mut past[n];
+        past.response = past.response.take().or(response);
+        past
+    }
+
+    fn entry(&mut self, key: CallKey) -> &mut VecDeque<LoggedCall> {
         self.calls.entry(key).or_default()
     }
-}
-
-/// The last call of a list; a new one if the list is empty.
-fn last(past: &mut Vec<LoggedCall>) -> &mut LoggedCall {
-    if past.is_empty() {
-        past.push(LoggedCall::default());
-    }
-    let n = past.len() - 1;
-    &mut past[n]
 }
 
 #[cfg(test)]
@@ -241,6 +286,53 @@ mod tests {
         assert!(past.answer.is_none() && !past.started);
         assert!(log.last(&call("a", 1)).is_none(), "the last call of that id has other arguments");
         assert!(log.take_first(&call("a", 1)).unwrap().sent && !log.take_first(&call("a", 9)).unwrap().sent);
+    }
+
+    #[test]
+    fn a_journal_beside_its_log_adds_nothing() {
+        let asked = ASKED.replace('\n', "");
+        let b = |line: &str| line.replace("\"a\"", "\"b\"");
+        let whole = [&asked, USED, &b(USED), RESULT, &b(RESULT), SENT, &b(SENT)];
+        for (from, to) in [("", ""), ("\"status\"", "\"timestamp\":7,\"status\"")] {
+            let timed = |line: &&str| line.replace(from, to);
+            for files in [
+                vec![&whole[..], &whole[1..5]],
+                vec![&whole[..], &whole[..]],
+                vec![&whole[..], &whole[1..3], &whole[3..5]],
+            ] {
+                let mut log = Log::default();
+                for lines in &files {
+                    lines.iter().map(timed).for_each(|line| log.line(&line));
+                    log.next_file();
+                }
+                assert!(log.open_turn().is_empty() && log.last(&call("a", 1)).unwrap().sent, "{files:?}");
+            }
+        }
+        // A start that only the journal has is a start.
+        let mut log = log(&whole[..6]);
+        log.next_file();
+        log.line(&USED.replace("\"a\"", "\"c\""));
+        log.line(&b(USED));
+        log.line(&b(RESULT));
+        assert!(log.last(&call("c", 1)).unwrap().started && log.open_turn().len() == 2);
+    }
+
+    #[test]
+    fn an_id_that_another_response_uses_again_is_another_call_though_it_says_the_same() {
+        let asked = ASKED.replace('\n', "");
+        let start = |id: &str| format!(r#"{{"type":"stream_start","id":"{id}"}}"#);
+        let mut again = call("a", 1);
+        let log = log(&[&start("r1"), &asked, USED, RESULT, SENT]);
+        assert!(log.last(&again).is_some_and(|past| past.sent), "an input without a response id may be the same");
+        again.response = Some("r1".into());
+        assert_eq!((log.last(&again).is_some(), log.occurrence(&again)), (true, 0));
+        again.response = Some("r2".into());
+        assert_eq!((log.last(&again).is_some(), log.occurrence(&again)), (false, 0));
+        let log = super::tests::log(&[&start("r1"), &asked, USED, &start("r2"), &asked]);
+        assert!(log.last(&again).is_some_and(|past| !past.started) && log.open_turn()[0].response == again.response);
+        // Where no response has an id, the calls before it count.
+        let log = super::tests::log(&[&asked, USED, RESULT, SENT, &asked, USED]);
+        assert_eq!(log.occurrence(&call("a", 1)), 1);
     }
 
     #[test]

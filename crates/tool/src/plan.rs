@@ -6,17 +6,18 @@
 //! - A call that was retracted, or whose turn failed or was cut, is not started; if it runs, it is stopped.
 //! - No call runs twice: neither one that a log answers nor one that the input repeats.
 
+use crate::approval::PersonAnswer;
 use crate::call::RequestedCall;
-use crate::class::Class;
+use crate::call_hash::CallHash;
 use crate::judge::Judge;
 use crate::log::Log;
 use crate::result::Answer;
-use crate::retract::{cancelled, taken_back};
+use crate::retract::{cancelled, contradicted, taken_back};
 use crate::schedule::{Schedule, StreamName};
 use crate::step::{PlanStep, Settings};
 use crate::tally::{Tally, may_hold_event};
-use crate::turn::CallState;
-use event::payload::{Message, Retract, StreamEnd, Warning};
+use crate::turn::{CallState, StopCause};
+use event::payload::{Message, Retract, StreamEnd, StreamStart, Warning};
 use event::{Event, Kind, Text};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -29,13 +30,24 @@ pub struct Plan {
     ahead: Log,
     /// Whether a line that is not an event has come since the last stream began: it may have been an event of that stream.
     lost: bool,
+    /// The id of the response that each stream has open, if it has one.
+    responses: HashMap<StreamName, Option<Box<str>>>,
+    /// Whether the input goes on after the turn that the log ends in: then the model knows that turn as it is.
+    is_superseded: bool,
 }
 
 impl Plan {
     /// A plan for the tools of `judge`. `log` holds the calls of earlier runs.
     pub fn new(judge: Judge, settings: Settings, log: Log) -> Self {
-        let schedule = Schedule { judge, settings, log, ..Schedule::default() };
-        Plan { schedule, ahead: Log::of_choice(settings.choice), lost: false }
+        let mut log = log;
+        let history = std::mem::take(&mut log.history);
+        let schedule = Schedule { judge, settings, log, history, ..Schedule::default() };
+        Plan { schedule, ahead: Log::of_choice(settings.choice), ..Plan::default() }
+    }
+
+    /// Sets the time, in milliseconds since 1970, by which limits count.
+    pub fn at(&mut self, now: u64) {
+        self.schedule.now = now;
     }
 
     /// The next steps, in order. Each step is returned once.
@@ -43,9 +55,15 @@ impl Plan {
         std::mem::take(&mut self.schedule.steps)
     }
 
-    /// Whether no call runs or waits for a free place.
+    /// The calls that the steps which wait will stop.
+    pub fn stopping(&self) -> Vec<u64> {
+        let stop = |step: &PlanStep| if let PlanStep::Stop { key } = step { Some(*key) } else { None };
+        self.schedule.steps.iter().filter_map(stop).collect()
+    }
+
+    /// Whether no call runs, or waits for a free place or a person's answer.
     pub fn is_idle(&self) -> bool {
-        self.schedule.running == 0 && self.schedule.queue.is_empty()
+        self.schedule.running == 0 && self.schedule.queue.is_empty() && self.schedule.asked.is_none()
     }
 
     /// The counts so far.
@@ -53,14 +71,27 @@ impl Plan {
         self.schedule.tally
     }
 
+    /// The approvals of calls that let no call start, each written as a person types it.
+    pub fn unused_approvals(&self) -> Vec<String> {
+        let rules = &self.schedule.judge.rules;
+        let mut all: Vec<_> = rules.approved.difference(&rules.denied).map(ToString::to_string).collect();
+        all.sort_unstable(); // the order of a hash set differs from run to run
+        all
+    }
+
     /// Reads ahead: takes a line that [`Plan::event`] will get later. A call that the input itself answers is not run.
     pub fn foresee(&mut self, event: &Event<'_>) {
+        // One history takes what the log, the input and this run have.
+        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
         self.ahead.event(event);
+        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
     }
 
     /// As [`Plan::foresee`], for a line that may be an event.
     pub fn foresee_line(&mut self, line: &str) {
+        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
         self.ahead.line(line);
+        std::mem::swap(&mut self.ahead.history, &mut self.schedule.history);
     }
 
     /// Takes the next event.
@@ -77,6 +108,9 @@ impl Plan {
                 self.lost &= !(schedule.open.is_empty() && schedule.ending.is_empty());
                 let key = schedule.new_turn(stream.clone());
                 schedule.turn(key).begun = true;
+                let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
+                self.responses.insert(stream.clone(), id.map(|id| id.str().into()));
+                self.is_superseded = true;
                 schedule.open.insert(stream, key);
             }
             Kind::ContentDelta if mine => {
@@ -99,6 +133,7 @@ impl Plan {
             }
             Kind::Message if mine => {
                 let message = Message::read(event);
+                self.is_superseded |= message.is_of("user");
                 if message.is_of("assistant") {
                     self.commit(
                         &stream(),
@@ -127,23 +162,53 @@ impl Plan {
         self.schedule.settle();
     }
 
-    /// Takes the answer of the call that was started under `key`.
-    pub fn done(&mut self, key: u64, answer: Answer) {
+    /// Takes the answer of the call that was started under `key`. Returns the answer that counts: another one, where the call was
+    /// cancelled or taken back meanwhile.
+    pub fn done(&mut self, key: u64, answer: Answer) -> Rc<Answer> {
         let schedule = &mut self.schedule;
         schedule.running -= 1;
-        let Some(planned) = schedule.calls.get(&key) else { return };
-        if planned.dropped {
-            let answer = taken_back(answer);
-            schedule.seen.insert(planned.call.key(), (Rc::clone(&planned.call), None));
-            schedule.steps.push(PlanStep::Result { call: Rc::clone(&planned.call), answer: Rc::new(answer) });
+        let Some(planned) = schedule.calls.get(&key) else { return Rc::new(answer) };
+        let (turn, stopped) = (planned.turn, planned.stopped);
+        let answer = Rc::new(match stopped {
+            Some(StopCause::TakenBack) => taken_back(answer),
+            Some(StopCause::Cancelled) => cancelled(true, answer.duration),
+            Some(StopCause::Contradicted) => contradicted(true, answer.duration),
+            None => answer,
+        });
+        if stopped == Some(StopCause::TakenBack) {
+            schedule.steps.push(PlanStep::Result { call: Rc::clone(&planned.call), answer: Rc::clone(&answer) });
             schedule.calls.remove(&key);
         } else {
-            let turn = planned.turn;
-            let answer = if planned.cancelled { cancelled(true, answer.duration) } else { answer };
-            schedule.answer(key, Rc::new(answer));
+            schedule.answer(key, Rc::clone(&answer));
             schedule.release(turn);
         }
         schedule.settle();
+        answer
+    }
+
+    /// Cancels a call on a user's word: `line` is its id, in whatever stream it is, or a `retract` event with its `tool_id` (and its `stream`). A call that has not come
+    /// yet is cancelled when it comes.
+    pub fn cancel(&mut self, line: &str) {
+        let line = line.trim_end_matches(['\n', '\r']);
+        let mut scanner = event::Scanner::default();
+        match scanner.read(line) {
+            Ok(event) if event.kind() == Kind::Retract => {
+                let Retract { index, tool_id, .. } = Retract::read(&event);
+                let stream = event.stream().map(|s| Box::from(s.text()));
+                match tool_id {
+                    Some(id) => self.schedule.cancel_id(Some(stream), &id.str()),
+                    None => self.schedule.retract(&stream, None, index),
+                }
+            }
+            _ => self.schedule.cancel_id(None, line),
+        }
+        self.schedule.settle();
+    }
+
+    /// Takes the answer to the question of a [`PlanStep::Ask`]. `shown` is the hash of the call as the person saw it.
+    pub fn answered(&mut self, key: u64, shown: CallHash, answer: PersonAnswer) {
+        self.schedule.answered(key, shown, answer);
+        self.schedule.settle();
     }
 
     /// Ends the input. A turn that is not complete was cut; the turn that the log ends in is continued.
@@ -160,8 +225,8 @@ impl Plan {
             schedule.cut(&stream);
         }
         in_order(&schedule.ending).iter().for_each(|stream| schedule.ended(stream));
-        let logged = schedule.log.open_turn().iter();
-        let calls: Vec<_> = logged.filter(|call| !schedule.seen.contains_key(&call.key())).cloned().collect();
+        let logged = if self.is_superseded { &[] } else { schedule.log.open_turn() };
+        let calls: Vec<_> = logged.iter().filter(|call| !schedule.seen.contains(call)).cloned().collect();
         if !calls.is_empty() {
             let turn = schedule.new_turn(calls[0].stream.clone());
             for call in calls {
@@ -177,13 +242,20 @@ impl Plan {
         schedule.settle();
     }
 
-    /// Starts no further call. Calls that run may finish; every other call of a complete turn gets the answer `cancelled`, so that the log has
-    /// a result for each call.
+    /// Starts no further call. Calls that run may finish; those that wait for a person stay pending; every other call of a complete turn gets
+    /// the answer `cancelled`, so that the log has a result for each call.
     pub fn stop(&mut self) {
+        self.stop_because("the user stopped the turn");
+    }
+
+    /// As [`Plan::stop`], for another reason: the end of the sentence that the model reads. The first reason stays.
+    pub fn stop_because(&mut self, reason: &'static str) {
         let schedule = &mut self.schedule;
-        schedule.stopped = true;
+        schedule.stopped.get_or_insert(reason);
+        schedule.withdraw_all();
         for key in std::mem::take(&mut schedule.queue) {
-            schedule.calls.entry(key).and_modify(|planned| planned.state = CallState::Waits);
+            let queued = schedule.calls.get_mut(&key).filter(|planned| matches!(planned.state, CallState::Queued));
+            queued.into_iter().for_each(|planned| planned.state = CallState::Waits);
         }
         let turns: Vec<_> = schedule.turns.iter().filter(|(_, turn)| turn.committed).map(|(key, _)| *key).collect();
         turns.into_iter().for_each(|turn| schedule.start(turn));
@@ -196,16 +268,23 @@ impl Plan {
         self.schedule.steps.extend(runs.map(|(key, _)| PlanStep::Stop { key: *key }));
     }
 
-    fn tool_call(&mut self, call: RequestedCall) {
+    fn tool_call(&mut self, mut call: RequestedCall) {
+        call.response = self.responses.get(&call.stream).cloned().flatten();
         let schedule = &mut self.schedule;
         let turn = schedule.open_turn(call.stream.clone());
-        if schedule.turns[&turn].order.iter().any(|key| schedule.calls[key].call.id == call.id) {
+        let known = schedule.names.latest(&call.stream, Some(&call.id), None).and_then(|key| schedule.calls.get(&key));
+        if known.is_some_and(|known| known.turn == turn) {
             return;
         }
         schedule.turn(turn).retracted.remove(&call.id);
         let ahead = self.ahead.take_first(&call);
+        let is_cancelled = schedule.was_cancelled(&call);
+        let (stream, id) = (call.stream.clone(), call.id.clone());
         let key = schedule.add(turn, call, ahead);
-        if schedule.calls[&key].ready.as_ref().is_some_and(|ready| ready.class == Class::Read) && !schedule.stopped {
+        if is_cancelled {
+            return schedule.retract(&stream, Some(&id), None);
+        }
+        if schedule.starts_early(key) && schedule.stopped.is_none() {
             schedule.enqueue(key);
         }
     }
@@ -215,31 +294,38 @@ impl Plan {
         let schedule = &mut self.schedule;
         // A message after the commit point of its stream is another turn.
         let turn = schedule.open.remove(stream).unwrap_or_else(|| schedule.new_turn(stream.clone()));
-        let before = schedule.turns[&turn].order.clone();
+        let before: Vec<_> = schedule.turns[&turn].calls().collect();
         let known: HashMap<_, _> = before.iter().map(|key| (schedule.calls[key].call.id.clone(), *key)).collect();
         let mut order = Vec::with_capacity(calls.len());
-        let mut listed = HashSet::new();
-        for call in calls {
-            if !listed.insert(call.id.clone()) {
-                continue; // one id, one call
-            }
-            let key = known.get(&call.id).copied();
-            if let Some(planned) = key.and_then(|key| schedule.calls.get_mut(&key)) {
-                if !std::mem::replace(&mut planned.foreseen, true) {
+        let mut listed: HashMap<Box<str>, u64> = HashMap::new();
+        for mut call in calls {
+            call.response = self.responses.get(stream).cloned().flatten();
+            // One id, one call. What names it twice must name it alike.
+            if let Some(&key) = listed.get(&call.id).or_else(|| known.get(&call.id))
+                && let Some(planned) = schedule.calls.get_mut(&key)
+            {
+                let is_first = listed.insert(call.id.clone(), key).is_none();
+                if is_first && !std::mem::replace(&mut planned.foreseen, true) {
                     planned.sent |= self.ahead.take_first(&call).is_some_and(|ahead| ahead.sent);
                 }
-                order.extend(key);
+                order.extend(is_first.then_some(key));
+                if planned.call.is_contradicted_by(&call) {
+                    schedule.contradict(key);
+                }
                 continue;
             }
-            let retracted = schedule.turn(turn).retracted.contains(&call.id);
+            let retracted = schedule.turn(turn).retracted.contains(&call.id) || schedule.was_cancelled(&call);
             let ahead = self.ahead.take_first(&call);
+            let id = call.id.clone();
             let key = schedule.add(turn, call, ahead);
             if retracted {
                 schedule.cancel(key);
             }
+            listed.insert(id, key);
             order.push(key);
         }
-        before.into_iter().filter(|key| !order.contains(key)).for_each(|key| schedule.drop_call(key));
+        let kept: HashSet<u64> = order.iter().copied().collect();
+        before.into_iter().filter(|key| !kept.contains(key)).for_each(|key| schedule.drop_call(key));
         schedule.committed(turn, Some(order));
     }
 }

@@ -1,5 +1,6 @@
 //! The answer to a call: the text for the model, the line for people, and the events.
 
+use crate::call_hash::CallHash;
 pub use event::payload::Status;
 use event::payload::{Millis, ToolResult};
 use event::{Event, Object};
@@ -18,8 +19,12 @@ pub struct Answer {
     pub output: String,
     /// The bytes that the command wrote to its standard output, before the output was cut or replaced.
     pub output_bytes: u64,
-    /// Whether `output` was cut.
+    /// Whether a part of the output is not in `output`.
     pub truncated: bool,
+    /// Whether the output is binary data, which `output` describes.
+    pub binary: bool,
+    /// The file that holds the whole standard output, but for secrets.
+    pub output_file: Option<String>,
     /// Whether U+FFFD replaces some bytes in `output`: those that were not UTF-8, and U+0000.
     pub replaced: bool,
     /// Whether the answer is from the cache.
@@ -32,6 +37,8 @@ pub struct Answer {
     pub duration: Option<Duration>,
     /// Whether the tool's successful result is the turn's final answer.
     pub return_directly: bool,
+    /// The hash of a call that waits for a person.
+    pub hash: Option<CallHash>,
 }
 
 impl Answer {
@@ -43,12 +50,15 @@ impl Answer {
             output_bytes: 0,
             output,
             truncated: false,
+            binary: false,
+            output_file: None,
             replaced: false,
             cached: false,
             resumed: false,
             exit_code: None,
             duration: None,
             return_directly: false,
+            hash: None,
         }
     }
 
@@ -59,6 +69,8 @@ impl Answer {
         Some(Answer {
             output_bytes: result.output_bytes,
             truncated: result.truncated,
+            binary: result.binary,
+            output_file: result.output_file.map(|path| path.str().into_owned()),
             replaced: result.replaced,
             cached: result.cached,
             resumed: true,
@@ -87,6 +99,8 @@ impl Answer {
             output_summary: summary.into(),
             output_bytes: self.output_bytes,
             truncated: self.truncated,
+            output_file: self.output_file.as_deref().map(Into::into),
+            binary: self.binary,
             cached: self.cached,
             replaced: self.replaced,
             resumed: self.resumed,
@@ -94,6 +108,7 @@ impl Answer {
             duration_ms: timestamp.and(self.duration).map(|time| Millis { micros: micros(time) }),
             timestamp,
             return_directly: self.return_directly,
+            hash: self.hash.as_ref().map(|hash| hash.as_str().into()),
         }
     }
 
@@ -106,8 +121,13 @@ impl Answer {
 /// Output of a command as text: U+FFFD replaces bytes that are not UTF-8, and U+0000. Returns whether any was replaced.
 pub fn text(bytes: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(bytes);
-    let replaced = matches!(text, Cow::Owned(_)) || text.contains('\0');
+    let replaced = matches!(text, Cow::Owned(_)) || is_replaced(&text);
     (if replaced { text.replace('\0', "\u{fffd}") } else { text.into_owned() }, replaced)
+}
+
+/// Whether [`text`] replaces a character of `text`.
+pub(crate) fn is_replaced(text: &str) -> bool {
+    text.contains('\0')
 }
 
 /// The first line of `text` that is not blank, for people, with the number of lines that follow: at most [`SUMMARY`] characters, with spaces
@@ -159,6 +179,7 @@ mod tests {
     fn a_result_reads_back_as_it_was_written() {
         let mut answer = Answer::new(Status::Error, "one\n{\"type\":\"tool_result\"}");
         (answer.output_bytes, answer.exit_code, answer.truncated, answer.return_directly) = (7, Some(3), true, true);
+        (answer.binary, answer.output_file) = (true, Some("/a \"b\".txt".to_owned()));
         let mut line = Vec::new();
         event::payload::line(&mut line, &answer.event("i", "n", "one", None).into(), None, 0, None);
         let line = String::from_utf8(line).unwrap();

@@ -1,11 +1,9 @@
 //! Takes calls out of the schedule: calls that a `retract` names, that the message does not list, or whose turn failed.
 
-use crate::call::RequestedCall;
 use crate::result::{Answer, Status};
 use crate::schedule::{Schedule, StreamName};
 use crate::step::PlanStep;
-use crate::turn::{CallState, PlannedCall, Turn};
-use std::collections::BTreeMap;
+use crate::turn::{CallState, PlannedCall, StopCause, Turn};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,74 +11,100 @@ impl Schedule {
     /// Takes back the call of this id or index. Before its message the call is dropped. After it the history lists the call and needs a result,
     /// so the call is cancelled and answered: this is how a user cancels one call (docs/ci.md).
     pub(crate) fn retract(&mut self, stream: &StreamName, id: Option<&str>, index: Option<i64>) {
-        let matches =
-            |call: &RequestedCall| id.map_or_else(|| index.is_some() && call.index == index, |id| id == &*call.id);
-        let find = |turn: &Turn, calls: &BTreeMap<u64, PlannedCall>| {
-            turn.order.iter().copied().find(|key| calls.get(key).is_some_and(|item| matches(&item.call)))
-        };
-        if let Some(&key) = self.open.get(stream)
-            && let Some(call) = find(&self.turns[&key], &self.calls)
-        {
-            let id = self.calls[&call].call.id.clone();
-            self.turn(key).retracted.insert(id);
-            self.drop_call(call);
-            self.release(key);
-            return;
+        let Some(key) = self.names.latest(stream, id, index) else { return };
+        let Some(item) = self.calls.get(&key) else { return };
+        let turn = item.turn;
+        if self.open.get(stream) == Some(&turn) {
+            let id = item.call.id.clone();
+            self.turn(turn).retracted.insert(id);
+            self.drop_call(key);
+        } else {
+            self.cancel(key);
         }
-        let committed = self.turns.iter().filter(|(_, turn)| turn.committed && turn.stream == *stream);
-        let latest = committed.filter_map(|(key, turn)| Some((*key, find(turn, &self.calls)?))).max();
-        if let Some((turn, call)) = latest {
-            self.cancel(call);
-            self.release(turn);
-        }
+        self.release(turn);
     }
 
     /// Cancels a call that its message lists. A call that is answered keeps its answer.
     pub(crate) fn cancel(&mut self, key: u64) {
         let Some(item) = self.calls.get_mut(&key) else { return };
         match item.state {
-            CallState::Runs if !item.cancelled => {
-                item.cancelled = true;
-                self.steps.push(PlanStep::Stop { key });
-            }
-            CallState::Waits | CallState::Queued => {
-                self.queue.retain(|queued| *queued != key);
-                self.answer(key, Rc::new(cancelled(false, None)));
-            }
-            CallState::Runs | CallState::Done(_) => {}
+            CallState::Runs => self.stop_call(key, StopCause::Cancelled),
+            CallState::Done(_) => {}
+            _ => self.answer_instead(key, cancelled(false, None)),
         }
     }
 
-    /// Ends the turn of a stream without its message, and drops its calls.
-    pub(crate) fn cut(&mut self, stream: &StreamName) {
-        if let Some(turn) = self.open.remove(stream).and_then(|key| self.turns.remove(&key)) {
-            turn.order.into_iter().for_each(|key| self.drop_call(key));
+    /// Takes note that the message gives a call another name or other arguments than its event did: it does not run, and if it does, it is stopped.
+    pub(crate) fn contradict(&mut self, key: u64) {
+        let Some(item) = self.calls.get(&key) else { return };
+        match item.state {
+            CallState::Runs => self.stop_call(key, StopCause::Contradicted),
+            CallState::Done(_) if item.ran => self.answer(key, Rc::new(contradicted(true, None))),
+            CallState::Done(_) => {}
+            _ => self.answer_instead(key, contradicted(false, None)),
         }
+    }
+
+    /// Stops a call that runs.
+    fn stop_call(&mut self, key: u64, cause: StopCause) {
+        if let Some(item) = self.calls.get_mut(&key)
+            && item.stopped.is_none()
+        {
+            item.stopped = Some(cause);
+            self.steps.push(PlanStep::Stop { key });
+        }
+    }
+
+    /// Answers a call that waits, in place of running it.
+    fn answer_instead(&mut self, key: u64, answer: Answer) {
+        if matches!(self.calls.get(&key), Some(PlannedCall { state: CallState::Asked, .. })) {
+            self.withdraw(key);
+        }
+        self.answer(key, Rc::new(answer));
+    }
+
+    /// Ends the turn of a stream without its message, and drops its calls. Those that it started count for the next turn of the stream: it may be
+    /// the next attempt of the same turn.
+    pub(crate) fn cut(&mut self, stream: &StreamName) {
+        let Some(turn) = self.open.remove(stream) else { return };
+        let calls: Vec<_> = self.turn(turn).calls().collect();
+        calls.into_iter().for_each(|key| self.drop_call(key));
+        if let Some(Turn { admitted: 1.., .. }) = self.turns.get(&turn) {
+            self.carried.insert(stream.clone(), self.turns[&turn].admitted);
+        }
+        self.turns.remove(&turn);
     }
 
     pub(crate) fn drop_call(&mut self, key: u64) {
         let Some(item) = self.calls.get_mut(&key) else { return };
-        let turn = item.turn;
+        let (turn, place, call) = (item.turn, item.place, Rc::clone(&item.call));
+        let never_ran = item.ready.is_some() && !item.ran;
         match &item.state {
             CallState::Runs => {
-                item.dropped = true;
+                item.stopped = Some(StopCause::TakenBack);
+                self.seen.take_back(key, &call);
                 self.steps.push(PlanStep::Stop { key });
             }
             CallState::Done(answer) if item.ran && !item.told => {
                 let answer = taken_back(Answer::clone(answer));
-                self.steps.push(PlanStep::Result { call: Rc::clone(&item.call), answer: Rc::new(answer) });
+                self.steps.push(PlanStep::Result { call: Rc::clone(&call), answer: Rc::new(answer) });
                 self.calls.remove(&key);
             }
-            _ => {
+            state => {
+                let is_asked = matches!(state, CallState::Asked);
                 if !item.ran {
-                    self.seen.remove(&item.call.key());
+                    self.seen.forget(key, &call);
                 }
                 self.calls.remove(&key);
-                self.queue.retain(|k| *k != key);
+                if is_asked {
+                    self.withdraw(key);
+                }
             }
         }
+        self.names.remove(&call, key);
         if let Some(turn) = self.turns.get_mut(&turn) {
-            turn.remove(key);
+            turn.remove(place);
+            turn.admitted -= usize::from(never_ran);
         }
     }
 }
@@ -93,6 +117,19 @@ pub(crate) fn cancelled(ran: bool, duration: Option<Duration>) -> Answer {
         "The call was cancelled before it started."
     };
     Answer { duration, ..Answer::new(Status::Cancelled, text) }
+}
+
+/// The answer to a call that the message gives another name or other arguments than its event did. `ran`: it was started as the event had it; `duration`:
+/// how long it ran.
+pub(crate) fn contradicted(ran: bool, duration: Option<Duration>) -> Answer {
+    let ran = if ran {
+        "The call was started as it came first, and was ended or its result does not count; it may have done a part of its work"
+    } else {
+        "The call was not run"
+    };
+    let text =
+        format!("{ran}: it came a second time under the same id with another name or other arguments. Call it again.");
+    Answer { duration, ..Answer::new(Status::Invalid, text) }
 }
 
 /// The answer to a call that was retracted before its message and had started.

@@ -1,13 +1,15 @@
 //! The calls of all turns: which of them wait, which run, and the next steps.
 
-use crate::call::{CallKey, RequestedCall};
+use crate::history::History;
 use crate::judge::Judge;
 use crate::log::Log;
+use crate::names::CallNames;
 use crate::result::{Answer, Status};
+use crate::seen::SeenCalls;
 use crate::step::{PlanStep, Settings};
 use crate::tally::Tally;
 use crate::turn::{CallState, PlannedCall, Turn};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 /// A stream's name, as JSON; `None` for the unnamed stream.
@@ -27,12 +29,28 @@ pub(crate) struct Schedule {
     pub(crate) open: HashMap<StreamName, u64>,
     /// The turn of a stream that waits for its `stream_end`.
     pub(crate) ending: HashMap<StreamName, u64>,
+    /// How many calls the turns of a stream have started that were cut since its last message: they count for its next turn.
+    pub(crate) carried: HashMap<StreamName, usize>,
+    /// The calls that were cancelled before they came, by stream (`None`: any) and id.
+    pub(crate) cancels: HashSet<(Option<StreamName>, Box<str>)>,
+    /// The calls by their names.
+    pub(crate) names: CallNames,
+    /// The calls that wait for a free place, and some that wait no more.
     pub(crate) queue: VecDeque<u64>,
+    /// The call that a person is being asked about.
+    pub(crate) asked: Option<u64>,
+    /// The calls that wait for their questions.
+    pub(crate) questions: VecDeque<u64>,
+    /// What limits need to know of the log, the input and this run.
+    pub(crate) history: History,
+    /// The time, in milliseconds since 1970.
+    pub(crate) now: u64,
     pub(crate) running: usize,
-    /// The calls of this run by stream and id, with their answers.
-    pub(crate) seen: HashMap<CallKey, (Rc<RequestedCall>, Option<Rc<Answer>>)>,
+    /// The calls of this run, with their answers.
+    pub(crate) seen: SeenCalls,
     pub(crate) numbers: u64,
-    pub(crate) stopped: bool,
+    /// Why no further call starts: the end of a sentence.
+    pub(crate) stopped: Option<&'static str>,
     pub(crate) steps: Vec<PlanStep>,
     pub(crate) tally: Tally,
 }
@@ -40,8 +58,13 @@ pub(crate) struct Schedule {
 impl Schedule {
     pub(crate) fn answer(&mut self, key: u64, answer: Rc<Answer>) {
         let Some(item) = self.calls.get_mut(&key) else { return };
-        self.seen.insert(item.call.key(), (Rc::clone(&item.call), Some(Rc::clone(&answer))));
+        if !item.is_repeated {
+            self.seen.answer(key, &item.call, &answer);
+        }
         item.state = CallState::Done(answer);
+        if let Some(turn) = self.turns.get_mut(&item.turn) {
+            turn.answered(key);
+        }
     }
 
     pub(crate) fn enqueue(&mut self, key: u64) {
@@ -52,33 +75,45 @@ impl Schedule {
     pub(crate) fn release(&mut self, key: u64) {
         let Some(turn) = self.turns.get_mut(&key) else { return };
         let from = self.steps.len();
-        let over = turn.release(&mut self.calls, self.settings.order, &mut self.steps);
+        let mut done = Vec::new();
+        let over = turn.release(&mut self.calls, self.settings.order, &mut self.steps, &mut done);
+        done.iter().for_each(|(key, call)| self.names.remove(call, *key));
         for step in &self.steps[from..] {
             match step {
                 PlanStep::Result { answer, .. } if answer.status == Status::Pending => self.tally.pending += 1,
-                PlanStep::Message { answer, .. } => {
+                PlanStep::Message { call, answer } => {
+                    self.history.result(call, answer.status, &answer.output);
                     self.tally.messages += 1;
                     self.tally.is_final |= answer.is_final();
                 }
                 _ => {}
             }
         }
-        if over && let Some(turn) = self.turns.remove(&key) {
-            turn.order.iter().for_each(|key| {
-                self.calls.remove(key);
-            });
+        if over {
+            self.turns.remove(&key);
         }
     }
 
-    /// Starts calls of the queue while there are free places.
+    /// Starts calls of the queue while there are free places. A limit is looked at when a call starts: it counts starts.
     pub(crate) fn settle(&mut self) {
         while self.running < self.settings.jobs.max(1)
             && let Some(key) = self.queue.pop_front()
         {
-            let Some(item) = self.calls.get_mut(&key) else { continue };
+            // Some of the queue were taken back meanwhile.
+            let Some(item) = self.calls.get_mut(&key).filter(|item| matches!(item.state, CallState::Queued)) else {
+                continue;
+            };
             let Some(ready) = item.ready.clone() else { continue };
+            if let Some(why) = self.history.over(&item.call, self.settings.max_repeats, self.now) {
+                let turn = item.turn;
+                self.answer(key, Rc::new(Answer::new(Status::Denied, why)));
+                self.release(turn);
+                continue;
+            }
             (item.state, item.ran) = (CallState::Runs, true);
             self.running += 1;
+            self.tally.started += 1;
+            self.history.started(&item.call, self.now);
             self.steps.push(PlanStep::Start { key, call: Rc::clone(&item.call), ready });
         }
     }
@@ -95,38 +130,9 @@ impl Schedule {
 
     pub(crate) fn new_turn(&mut self, stream: StreamName) -> u64 {
         self.numbers += 1;
-        self.turns.insert(self.numbers, Turn { stream, ..Turn::default() });
+        let admitted = self.carried.remove(&stream).unwrap_or(0);
+        self.turns.insert(self.numbers, Turn::new(stream, admitted));
         self.numbers
-    }
-
-    pub(crate) fn committed(&mut self, key: u64, order: Option<Vec<u64>>) {
-        let turn = self.turn(key);
-        turn.committed = true;
-        turn.ended = !turn.begun;
-        if let Some(order) = order {
-            turn.reorder(order);
-        }
-        if turn.begun {
-            let stream = turn.stream.clone();
-            self.ending.insert(stream, key);
-        }
-        self.start(key);
-    }
-
-    /// Starts the calls of a turn that waited for the commit point, or cancels them after [`crate::Plan::stop`].
-    pub(crate) fn start(&mut self, turn: u64) {
-        let Some(calls) = self.turns.get(&turn).map(|turn| turn.order.clone()) else { return };
-        for key in calls {
-            if matches!(self.calls.get(&key), Some(PlannedCall { state: CallState::Waits, .. })) {
-                if self.stopped {
-                    let answer = Answer::new(Status::Cancelled, "The call was not run: the user stopped the turn.");
-                    self.answer(key, Rc::new(answer));
-                } else {
-                    self.enqueue(key);
-                }
-            }
-        }
-        self.release(turn);
     }
 
     /// Ends the stream of a complete turn, and writes the results that waited for that.

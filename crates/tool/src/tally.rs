@@ -13,6 +13,8 @@ pub struct Tally {
     pub pending: u64,
     /// Calls that no message confirmed although their stream did not fail.
     pub unconfirmed: u64,
+    /// Calls that were started.
+    pub started: u64,
     /// Streams that failed, or ended without a `stream_end`.
     pub failed: u64,
     /// Streams whose deltas no stage merged: they ended without a `tool_call` and without the assistant's message.
@@ -24,8 +26,9 @@ pub struct Tally {
 impl Tally {
     /// Counts a turn that ended without its message.
     pub(crate) fn unconfirmed(&mut self, turn: &Turn) {
-        self.unconfirmed += turn.order.len() as u64;
-        self.unmerged += u64::from(turn.deltas && turn.order.is_empty());
+        let calls = turn.calls().count() as u64;
+        self.unconfirmed += calls;
+        self.unmerged += u64::from(turn.deltas && calls == 0);
     }
 
     /// Whether the turn failed, even without an `error` event.

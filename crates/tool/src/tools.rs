@@ -3,9 +3,10 @@
 //! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
 
 use crate::canonical::{self, Hash};
-use crate::exec::Exec;
+use crate::exec::{Exec, McpRun, Run};
+use crate::mcp::{self, Definition, Server, Servers};
 use event::Raw;
-use json::{Schema, ToolEntry, ToolList, ToolPlace, ToolsError};
+use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -18,6 +19,16 @@ pub enum FileError {
     /// How one tool is run.
     #[error("{0}: {1}")]
     Exec(ToolPlace, String),
+    /// The servers of tools.
+    #[error("{0}")]
+    Servers(String),
+}
+
+impl FileError {
+    /// Whether it is that two tools have one name.
+    pub fn is_taken_name(&self) -> bool {
+        matches!(self, FileError::List(ToolsError::Tool(_, ToolFault::Twice)))
+    }
 }
 
 /// One tool.
@@ -49,7 +60,21 @@ impl Tools {
     /// # Errors
     /// The first mistake.
     pub fn read(text: &str) -> Result<Self, FileError> {
-        let mut tools = Tools { listed: ToolList::read(text)?, ..Tools::default() };
+        Tools::of_list(ToolList::read(text)?)
+    }
+
+    /// As [`Tools::read`], for a caller that starts the servers of `mcpServers`. Their tools are added by [`Tools::add`].
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn read_beside_servers(text: &str) -> Result<(Self, Servers), FileError> {
+        let (list, servers) = ToolList::read_beside_servers(text)?;
+        let servers = servers.map(|text| Servers::read(&text)).transpose().map_err(FileError::Servers)?;
+        Ok((Tools::of_list(list)?, servers.unwrap_or_default()))
+    }
+
+    fn of_list(listed: ToolList) -> Result<Self, FileError> {
+        let mut tools = Tools { listed, ..Tools::default() };
         for (number, entry) in (1..).zip(tools.listed.iter()) {
             let place = ToolPlace { number, name: Some(entry.name.clone()) };
             let tool = Tool::read(entry, place)?;
@@ -57,6 +82,35 @@ impl Tools {
             tools.tools.push(Rc::new(tool));
         }
         Ok(tools)
+    }
+
+    /// Adds a tool of a server at the end.
+    ///
+    /// # Errors
+    /// When another tool has its name, or its schema cannot be used.
+    pub fn add(&mut self, definition: &Definition, server: &Server) -> Result<(), FileError> {
+        let entry = definition.entry(&mcp::offered_name(&definition.server, &definition.tool));
+        let place = ToolPlace { number: self.tools.len() + 1, name: Some(entry.name.clone()) };
+        let mut tool = Tool::read(&entry, place)?;
+        tool.exec = Some(Exec {
+            run: Run::Mcp(McpRun {
+                server: definition.server.clone(),
+                tool: definition.tool.clone(),
+                definition: definition.hash(),
+                cwd: server.cwd().map(str::to_owned),
+            }),
+            class: server.class.of(&definition.tool),
+            timeout: server.timeout,
+            cache: None,
+            return_directly: false,
+            max_output: None,
+            max_result: None,
+        });
+        tool.hash = definition.hash();
+        self.listed.add(entry)?;
+        self.by_name.insert(tool.name.clone(), self.tools.len());
+        self.tools.push(Rc::new(tool));
+        Ok(())
     }
 
     /// The tool of this name, byte for byte.
@@ -75,7 +129,18 @@ impl Tools {
     }
 }
 
+/// Whether a schema declares a key: it accepts an object with it alone.
+fn declares(schema: &Schema, key: &str) -> bool {
+    let one = format!("{{{}:0}}", event::quoted(key));
+    Raw::parse(&one).is_ok_and(|one| schema.undeclared(one).is_none())
+}
+
 impl Tool {
+    /// Whether its calls may have an argument of this name.
+    pub fn declares(&self, key: &str) -> bool {
+        declares(&self.schema, key)
+    }
+
     /// Reads the tool of the entry at this place.
     ///
     /// # Errors
@@ -87,17 +152,16 @@ impl Tool {
         event::minify(&mut parameters, entry.parameters.as_deref().unwrap_or(json::NO_PARAMETERS));
         let parameters = String::from_utf8(parameters).unwrap_or_default();
         let schema = Schema::new(&parameters).map_err(|e| ToolsError::Tool(place.clone(), e.into()))?;
-        // A key is declared if the schema accepts an object with it alone.
-        let declared = |key: &str| {
-            let one = format!("{{{}:0}}", event::quoted(key));
-            Raw::parse(&one).is_ok_and(|one| schema.undeclared(one).is_none())
-        };
+        let declared = |key: &str| declares(&schema, key);
         let exec = match (whole.get("exec"), whole.at(&["function", "exec"])) {
             (Some(_), Some(_)) => return Err(wrong("it has exec twice, keep one".to_owned())),
             (exec, inner) => exec.or(inner),
         };
         let exec = exec.and_then(|exec| serde_json::from_str(exec.text()).ok());
         let exec = exec.map(|exec| Exec::read(exec, &declared)).transpose().map_err(wrong)?;
+        if let Some(exec) = &exec {
+            exec.check_places(&|name| schema.always_has(name)).map_err(wrong)?;
+        }
         let hash = canonical::digest([canonical::canonical(whole).as_bytes()]);
         Ok(Tool { name: entry.name.clone(), parameters, schema, exec, hash })
     }
@@ -147,14 +211,16 @@ mod tests {
     fn all_members_of_exec() {
         let tools = Tools::read(
             r#"[{"name":"a","exec":{"command":["x"],"class":"read","timeout":"1.5s","cache":600,"env":["A_TOKEN"],"return_directly":true,
-            "cwd":"sub","max_output":"64K","limits":{"cpu":2,"memory":"1G","files":64,"processes":9}}},{"name":"b"},{"type":"web_search"}]"#,
+            "cwd":"sub","max_output":"64K","max_result":100,"limits":{"cpu":2,"memory":"1G","files":64,"processes":9}}},{"name":"b"},{"type":"web_search"}]"#,
         )
         .unwrap();
         let exec = tools.get("a").unwrap().exec.as_ref().unwrap();
         assert_eq!((exec.timeout, exec.cache), (Some(Duration::from_millis(1500)), Some(Duration::from_secs(600))));
-        assert_eq!((exec.class, exec.return_directly, exec.max_output), (Class::Read, true, Some(65_536)));
-        assert_eq!((exec.env.join(","), exec.cwd.as_deref()), ("A_TOKEN".to_owned(), Some("sub")));
-        assert_eq!((exec.limits.memory, exec.limits.files), (Some(1 << 30), Some(64)));
+        assert_eq!((exec.class, exec.return_directly), (Class::Read, true));
+        assert_eq!((exec.max_output, exec.max_result), (Some(65_536), Some(100)));
+        let crate::Run::Command(run) = &exec.run else { panic!("not a command") };
+        assert_eq!((run.env.join(","), run.cwd.as_deref()), ("A_TOKEN".to_owned(), Some("sub")));
+        assert_eq!((run.limits.memory, run.limits.files), (Some(1 << 30), Some(64)));
         assert!(tools.get("b").unwrap().exec.is_none());
         assert!(tools.list(|name| name == "b").ends_with(r#"{"type":"web_search"}]"#));
     }
@@ -165,7 +231,7 @@ mod tests {
             ("", "not JSON: EOF while parsing a value at line 1 column 0, mend it there"),
             ("7", "neither an array of tools"),
             ("{}", "write {\"tools\":[…]}"),
-            (r#"{"mcpServers":{"git":{}}}"#, r#"mcpServers ("git") is not supported by this version"#),
+            (r#"{"mcpServers":{"git":{}}}"#, r#"mcpServers ("git") is for tool-exec alone"#),
             ("[1]", "tool 1: not an object"),
             (r#"[{"type":"function","function":{}}]"#, "tool 1: it has no name"),
             (r#"[{"name":"../x"}]"#, r#"tool 1 ("../x"): the name must be 1 to 128"#),
@@ -181,12 +247,17 @@ mod tests {
             (r#"[{"name":"a","exec":{"command":["ls",1]}}]"#, "strings only"),
             (r#"[{"name":"a","exec":{"command":["ls","{x}"]}}]"#, "{x} in the command is no declared argument"),
             (
-                r#"[{"name":"a","exec":{"command":["ls"],"timout":1}}]"#,
-                "exec.timout is unknown, exec may have command, class, timeout",
+                r#"[{"name":"a","parameters":{"properties":{"x":{"type":"string"},"y":{}},"required":["x","y"]},"exec":{"command":["cp","{x}","{y}","{x}"]}}]"#,
+                "item 3 of the command has {y}, which may be missing, and item 4 would move to its place: list \"y\" under \"required\"",
             ),
             (
-                r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#,
-                "exec.http is not supported by this version, use exec.command",
+                r#"[{"name":"a","exec":{"command":["ls"],"timout":1}}]"#,
+                "exec.timout is unknown, exec may have command, env, cwd, limits, sandbox, class, timeout",
+            ),
+            (r#"[{"name":"a","exec":{"http":{"url":"x"}}}]"#, "exec.http.url must begin with https:// or http://"),
+            (
+                r#"[{"name":"a","exec":{"http":{"url":"https://h/"},"env":["A"]}}]"#,
+                "exec.env is for a command and exec.http for a request, keep one of them",
             ),
             (r#"[{"name":"a","exec":{"command":["ls"],"timeout":0}}]"#, "timeout must be a time above 0"),
             (r#"[{"name":"a","exec":{"command":["ls"],"class":"safe"}}]"#, "\"read\", \"write\" or \"danger\""),

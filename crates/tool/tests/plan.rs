@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use event::Scanner;
-use toolpipe_tool::{Answer, Judge, Log, Order, Plan, PlanStep, Rules, Settings, Status, Tools};
+use std::rc::Rc;
+use toolpipe_tool::{
+    Answer, CallHash, Judge, Log, Order, PersonAnswer, Plan, PlanStep, Rules, Settings, Status, Tools,
+};
 
 const FILE: &str = r#"[
     {"name":"look","parameters":{"type":"object","properties":{"x":{"type":"integer"}}},"exec":{"command":["look"],"class":"read"}},
@@ -14,19 +17,23 @@ const FILE: &str = r#"[
 const START: &str = r#"{"type":"stream_start","v":1}"#;
 const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls"}"#;
 
-/// A plan, and the steps so far in short: `+a` start, `!a` stop, `=a:success` result, `>a` message.
+/// A plan, and the steps so far in short: `+a` start, `!a` stop, `=a:success` result, `>a` message, `?a` question, `-a` question
+/// withdrawn, `ya` and `na` approved and refused.
 struct Run {
     plan: Plan,
     keys: Vec<(String, u64)>,
+    asked: Vec<(String, u64, CallHash)>,
     said: Vec<String>,
+    /// The outputs of results and messages.
+    outputs: Vec<String>,
 }
 
 impl Run {
     fn new(settings: Settings, log: &[&str]) -> Run {
         let mut past = Log::default();
         log.iter().for_each(|line| past.line(line));
-        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules: Rules::default() };
-        Run { plan: Plan::new(judge, settings, past), keys: vec![], said: vec![] }
+        let judge = Judge { tools: Tools::read(FILE).unwrap(), rules: Rules::default(), policy: Rc::default() };
+        Run { plan: Plan::new(judge, settings, past), keys: vec![], asked: vec![], said: vec![], outputs: vec![] }
     }
 
     fn feed(&mut self, lines: &[&str]) -> &mut Self {
@@ -35,6 +42,14 @@ impl Run {
             self.plan.event(&scanner.read(line).unwrap());
             self.take();
         }
+        self
+    }
+
+    /// Answers the last question about this call, with the hash that was shown.
+    fn answer(&mut self, id: &str, answer: PersonAnswer) -> &mut Self {
+        let (_, key, shown) = *self.asked.iter().rfind(|(asked, ..)| asked == id).unwrap();
+        self.plan.answered(key, shown, answer);
+        self.take();
         self
     }
 
@@ -49,10 +64,21 @@ impl Run {
 
     fn take(&mut self) {
         for step in self.plan.steps() {
+            if let PlanStep::Result { answer, .. } | PlanStep::Message { answer, .. } = &step {
+                self.outputs.push(answer.output.clone());
+            }
             self.said.push(match step {
                 PlanStep::Start { key, call, .. } => {
                     self.keys.push((call.id.to_string(), key));
                     format!("+{}", call.id)
+                }
+                PlanStep::Ask { key, call, ready, .. } => {
+                    self.asked.push((call.id.to_string(), key, ready.hash));
+                    format!("?{}", call.id)
+                }
+                PlanStep::Withdraw { key } => format!("-{}", self.asked.iter().find(|(_, k, _)| *k == key).unwrap().0),
+                PlanStep::Approval { call, verdict, .. } => {
+                    format!("{}{}", if verdict == event::payload::Verdict::Approved { "y" } else { "n" }, call.id)
                 }
                 PlanStep::Stop { key } => format!("!{}", self.keys.iter().find(|(_, k)| *k == key).unwrap().0),
                 PlanStep::Result { call, answer } => format!("={}:{}", call.id, answer.status.name()),
@@ -365,4 +391,164 @@ fn what_concerns_several_calls_or_streams_happens_in_their_order() {
     r.plan.finish();
     r.take();
     assert_eq!(r.said(), all("!"));
+}
+
+/// A plan whose calls of class danger are asked about.
+fn asking(max_questions: usize) -> Run {
+    Run::new(Settings { can_ask: true, max_questions, ..Settings::default() }, &[])
+}
+
+#[test]
+fn one_question_at_a_time_while_the_other_calls_run() {
+    let mut r = asking(20);
+    r.feed(&[START, &call(0, "a", "rm"), &call(1, "b", "put"), &call(2, "c", "rm")]);
+    assert_eq!(r.said(), "", "nobody is asked before the message");
+    assert_eq!(r.feed(&[&message(&[("a", "rm"), ("b", "put"), ("c", "rm")]), END]).said(), "?a +b");
+    assert!(!r.plan.is_idle());
+    assert_eq!(r.done("b").answer("a", PersonAnswer::Yes).said(), "ya ?c +a");
+    assert_eq!(r.done("a").said(), "=a:success >a =b:success >b");
+    assert_eq!(r.answer("c", PersonAnswer::No).said(), "nc =c:denied >c");
+    assert!(r.plan.is_idle());
+}
+
+#[test]
+fn a_question_without_an_answer_leaves_its_call_pending() {
+    let mut r = asking(20);
+    r.feed(&[&message(&[("a", "rm"), ("b", "rm")])]);
+    assert_eq!(r.answer("a", PersonAnswer::Nothing).said(), "?a ?b =a:pending");
+    r.plan.stop();
+    r.take();
+    assert_eq!(r.said(), "-b =b:pending");
+    assert!(r.plan.is_idle() && r.plan.tally().pending == 2);
+    // An answer that comes after its question was withdrawn changes nothing.
+    assert_eq!(r.answer("b", PersonAnswer::Yes).said(), "");
+}
+
+#[test]
+fn a_call_that_is_taken_back_is_not_asked_about_any_more() {
+    let mut r = asking(20);
+    r.feed(&[START, &message(&[("a", "rm"), ("b", "rm")]), r#"{"type":"retract","tool_id":"a"}"#]);
+    assert_eq!(r.said(), "?a -a ?b");
+    assert_eq!(r.answer("a", PersonAnswer::Yes).answer("b", PersonAnswer::Yes).said(), "yb +b");
+}
+
+#[test]
+fn an_answer_counts_for_the_call_that_was_shown() {
+    let mut r = asking(20);
+    r.feed(&[&message(&[("a", "rm")])]);
+    let (_, key, _) = r.asked[0];
+    r.plan.answered(key, CallHash::read(&"0".repeat(32)).unwrap(), PersonAnswer::Yes);
+    r.take();
+    assert_eq!(r.said(), "?a ?a", "another hash was shown");
+    // The call is started elsewhere meanwhile: what was shown is not what would run now.
+    r.plan.foresee_line(r#"{"type":"tool_use","tool_id":"a","tool_name":"rm"}"#);
+    assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "?a");
+    assert_eq!(r.answer("a", PersonAnswer::Yes).said(), "ya +a");
+}
+
+#[test]
+fn a_thousand_questions_are_no_way_to_a_yes() {
+    let ids: Vec<String> = (0..1000).map(|n| format!("c{n}")).collect();
+    let calls: Vec<_> = ids.iter().map(|id| (id.as_str(), "rm")).collect();
+    for can_ask in [true, false] {
+        let mut r = Run::new(Settings { can_ask, max_questions: 2, ..Settings::default() }, &[]);
+        r.feed(&[&message(&calls)]);
+        if can_ask {
+            r.answer("c0", PersonAnswer::No).answer("c1", PersonAnswer::No);
+        }
+        let said = r.said();
+        let waits = said.matches(":pending").count() + r.asked.len();
+        assert_eq!((waits, said.matches(":denied").count()), (2, if can_ask { 1000 } else { 998 }), "{said}");
+    }
+}
+
+/// A call of `look` or `put` with the argument `x`.
+fn with_x(index: usize, id: &str, name: &str, x: i32) -> String {
+    call(index, id, name).replace("\"arguments\":{}", &format!("\"arguments\":{{\"x\":{x}}}"))
+}
+
+fn message_with_x(calls: &[(&str, &str, i32)]) -> String {
+    let names: Vec<_> = calls.iter().map(|(id, name, _)| (*id, *name)).collect();
+    calls.iter().fold(message(&names), |line, (.., x)| {
+        line.replacen("\"arguments\":\"{}\"", &format!(r#""arguments":"{{\"x\":{x}}}""#), 1)
+    })
+}
+
+/// The upstream, or who can write into its stream, says the same call twice differently: nobody knows which of them a check has seen.
+#[test]
+fn a_call_that_its_message_contradicts_does_not_run() {
+    // It has not started; it runs; it ran, and its result is not written yet; its result is written.
+    let mut r = run();
+    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "put", 2)]), END]);
+    assert_eq!(r.said(), "=a:invalid >a");
+    let mut r = run();
+    r.feed(&[START, &with_x(0, "a", "look", 1), &message_with_x(&[("a", "look", 2)]), END]);
+    assert_eq!(r.said(), "+a !a");
+    assert_eq!(r.done("a").said(), "=a:invalid >a");
+    let mut r = run();
+    assert_eq!(r.feed(&[START, &with_x(0, "a", "look", 1)]).done("a").said(), "+a =a:success");
+    assert_eq!(r.feed(&[&message_with_x(&[("a", "look", 2)]), END]).said(), ">a");
+    assert!(r.outputs.last().unwrap().contains("came a second time"), "{:?}", r.outputs);
+    // Another name is another call, too. Another order of keys, or white space, is not.
+    let mut r = run();
+    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "last", 1)]), END]);
+    assert_eq!(r.said(), "=a:invalid >a");
+    let mut r = run();
+    r.feed(&[START, &with_x(0, "a", "put", 1), &message_with_x(&[("a", "put", 1)]).replace(":1}", ": 1 }"), END]);
+    assert_eq!(r.said(), "+a");
+    // Twice in one message.
+    let mut r = run();
+    r.feed(&[START, &message_with_x(&[("a", "put", 1), ("a", "put", 2), ("b", "put", 1)]), END]);
+    assert_eq!(r.said(), "+b =a:invalid >a");
+}
+
+#[test]
+fn an_id_that_comes_again_while_its_call_runs_is_answered() {
+    for (x, words) in [(1, "The same call"), (2, "Another call with the same id")] {
+        let mut r = run();
+        assert_eq!(r.feed(&[&message_with_x(&[("a", "put", 1)])]).said(), "+a");
+        assert_eq!(r.feed(&[&message_with_x(&[("a", "put", x)])]).said(), "=a:invalid >a");
+        assert!(r.outputs.last().unwrap().contains(words), "{:?}", r.outputs);
+        assert_eq!(r.done("a").said(), "=a:success >a");
+        // The first call stays the one of that id.
+        assert_eq!(r.feed(&[&message_with_x(&[("a", "put", 1)])]).said(), "=a:success >a");
+    }
+}
+
+/// A turn that comes again and is cut takes nothing back that is known of its calls.
+#[test]
+fn a_call_that_ran_does_not_run_after_a_copy_of_it_was_cut() {
+    let mut r = run();
+    assert_eq!(r.feed(&[START, &message(&[("a", "put")]), END]).done("a").said(), "+a =a:success >a");
+    let cut = r#"{"type":"stream_end","finish_reason":"cut"}"#;
+    assert_eq!(r.feed(&[START, &call(0, "a", "put"), cut]).said(), "");
+    assert_eq!(r.feed(&[START, &message(&[("a", "put")]), END]).said(), "=a:success >a");
+}
+
+/// What was taken back, or belongs to an attempt that was cut, has been started all the same.
+#[test]
+fn starts_count_and_not_survivors() {
+    let settings = || Settings { max_calls: 2, ..Settings::default() };
+    let mut r = Run::new(settings(), &[]);
+    r.feed(&[START, &call(0, "a", "look"), &retract("a"), &call(1, "b", "look"), &retract("b"), &call(2, "c", "look")]);
+    assert_eq!(r.said(), "+a !a +b !b");
+    assert_eq!(
+        r.done("a").done("b").feed(&[&message(&[("c", "look")]), END]).said(),
+        "=a:cancelled =b:cancelled =c:denied >c"
+    );
+    // The next turn has its own.
+    assert_eq!(r.feed(&[START, &call(0, "d", "look")]).said(), "+d");
+    let mut r = Run::new(settings(), &[]);
+    for id in ["a", "b", "c"] {
+        r.feed(&[START, &call(0, id, "look")]);
+    }
+    assert_eq!(r.said(), "+a !a +b !b");
+    // A call that never started does not count.
+    let mut r = Run::new(settings(), &[]);
+    r.feed(&[START, &call(0, "a", "put"), &retract("a"), &call(1, "b", "put"), &retract("b"), &call(2, "c", "x")]);
+    assert_eq!(
+        r.feed(&[&message(&[("c", "x"), ("d", "put"), ("e", "put"), ("f", "put")]), END]).said(),
+        "+d +e =c:unknown_tool >c"
+    );
+    assert_eq!(r.done("d").done("e").said(), "=d:success >d =e:success >e =f:denied >f");
 }

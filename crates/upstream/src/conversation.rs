@@ -2,6 +2,7 @@
 
 use event::Raw;
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +15,26 @@ pub struct Conversation {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Message {
     pub(crate) fields: Map<String, Value>,
+    /// What the log has of the calls of an assistant's message beside the tool messages.
+    pub(crate) ran: Vec<RanCall>,
+}
+
+/// A call that the log has as started or as answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RanCall {
+    /// Its id.
+    pub(crate) id: String,
+    /// The output of its `tool_result`; `None`: it was started.
+    pub(crate) output: Option<String>,
+}
+
+/// The turn of a stream that is being read.
+#[derive(Debug, Default)]
+struct OpenTurn {
+    /// The calls that were started or answered before the assistant's message.
+    early: Vec<RanCall>,
+    /// The place of the assistant's message, if it has come.
+    message: Option<usize>,
 }
 
 /// One call of an assistant's message.
@@ -51,18 +72,44 @@ pub struct Problem {
 }
 
 impl Conversation {
-    /// Reads a log: `message` events of choice 0, and bare `{"role":…}` lines. Skips every other event; reports lines that are
-    /// not a JSON object and messages without a role.
+    /// Reads a log: `message` events of choice 0, bare `{"role":…}` lines, and which calls have run. Skips every other event; reports
+    /// lines that are not a JSON object and messages without a role.
     pub fn read(log: &str) -> (Conversation, Vec<Problem>) {
         let mut talk = Conversation::default();
         let mut problems = Vec::new();
+        let mut turns = HashMap::new();
         for (line, text) in (1..).zip(log.split('\n')).filter(|(_, text)| !text.trim().is_empty()) {
-            match message(text) {
-                Ok(message) => talk.messages.extend(message),
-                Err(what) => problems.push(Problem { line, what }),
+            if let Err(what) = talk.line(text, &mut turns) {
+                problems.push(Problem { line, what });
             }
         }
         (talk, problems)
+    }
+
+    /// Takes one line; `turns` holds the turn of each stream.
+    fn line<'l>(&mut self, line: &'l str, turns: &mut HashMap<Option<&'l str>, OpenTurn>) -> Result<(), String> {
+        let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+        let turn = turns.entry(event.get("stream").map(Raw::text)).or_default();
+        if event.get("choice").and_then(Raw::i64).unwrap_or(0) == 0 {
+            match event.get_str("type").as_deref() {
+                Some("stream_start") => *turn = OpenTurn::default(),
+                Some(kind @ ("tool_use" | "tool_result")) => {
+                    let ran = match turn.message {
+                        Some(message) => &mut self.messages[message].ran,
+                        None => &mut turn.early,
+                    };
+                    ran.extend(RanCall::read(event, kind == "tool_result"));
+                }
+                _ => {}
+            }
+        }
+        let Some(mut message) = message(event)? else { return Ok(()) };
+        if message.role() == "assistant" {
+            message.ran = std::mem::take(&mut turn.early);
+            turn.message = Some(self.messages.len());
+        }
+        self.messages.push(message);
+        Ok(())
     }
 
     /// Appends a user's message.
@@ -70,7 +117,7 @@ impl Conversation {
         let mut fields = Map::new();
         fields.insert("role".into(), "user".into());
         fields.insert("content".into(), text.into());
-        self.messages.push(Message { fields });
+        self.messages.push(Message::new(fields));
     }
 
     /// How many messages of the assistant follow the last message of the user.
@@ -84,9 +131,21 @@ impl Conversation {
     }
 }
 
+impl RanCall {
+    /// Reads a `tool_use` or a `tool_result`. A call that waits for a person is not answered.
+    fn read(event: Raw<'_>, is_result: bool) -> Option<RanCall> {
+        let id = event.get_str("tool_id")?.into_owned();
+        if !is_result {
+            return Some(RanCall { id, output: None });
+        }
+        let is_answered = event.get_str("status").is_some_and(|status| status != "pending");
+        let output = event.get_str("output").unwrap_or_default().into_owned();
+        is_answered.then_some(RanCall { id, output: Some(output) })
+    }
+}
+
 /// The message that a line holds; `None` for other events.
-fn message(line: &str) -> Result<Option<Message>, String> {
-    let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
+fn message(event: Raw<'_>) -> Result<Option<Message>, String> {
     if !event.is_object() {
         return Err("not a JSON object".into());
     }
@@ -98,13 +157,18 @@ fn message(line: &str) -> Result<Option<Message>, String> {
         Some(_) => return Ok(None),
     };
     match serde_json::from_str(message.text()) {
-        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => Ok(Some(Message { fields })),
+        Ok(Value::Object(fields)) if fields.get("role").is_some_and(Value::is_string) => Ok(Some(Message::new(fields))),
         Ok(_) => Err("a message without a \"role\"".into()),
         Err(why) => Err(format!("a message that is no JSON: {why}")),
     }
 }
 
 impl Message {
+    /// A message of these members.
+    pub(crate) fn new(fields: Map<String, Value>) -> Message {
+        Message { fields, ran: Vec::new() }
+    }
+
     /// `system`, `developer`, `user`, `assistant` or `tool`.
     pub fn role(&self) -> &str {
         self.get_str("role").unwrap_or_default()

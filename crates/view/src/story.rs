@@ -199,6 +199,11 @@ impl<P: Page> Story<P> {
                 let text = format!("{answer} ({}: {})", decision.checker.str(), decision.reason.str());
                 self.decision = Some((Who::of(event), text));
             }
+            Payload::Approval(approval) => {
+                let [name, decision, by] = [approval.tool_name, approval.decision, approval.by].map(Text::str);
+                let who = if approval.source == "policy" { "the policy" } else { &by };
+                self.note(event, out, Tone::Quiet, &format!("{name}: {decision} by {who}"));
+            }
             Payload::ServerItem(item) => {
                 self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", item.kind.str()));
             }

@@ -1,6 +1,8 @@
 //! The answer to a call whose command has ended.
 
 use super::capture::Capture;
+use super::supervisor::Ended;
+use crate::store::{Outputs, Readable};
 use std::time::Duration;
 use tool::{Answer, Status};
 
@@ -18,19 +20,29 @@ pub enum EndCause {
     Stopped,
 }
 
-/// The answer of a command that has ended with status `code`, under its limits of time and of output in bytes.
+/// The answer of a command that has ended, under its limits of time, of output and of what the model reads, both in bytes; `None` is the
+/// default of `outputs`. `cause` is why it was ended from here.
 pub fn answer(
-    code: Option<i32>,
+    ended: &Ended,
     cause: Option<EndCause>,
-    (timeout, max_output): (Duration, usize),
+    (timeout, max_output, max_result): (Duration, usize, Option<usize>),
     out: &Capture,
     err: &Capture,
+    outputs: &Outputs,
 ) -> Answer {
-    let (mut output, mut replaced) = tool::text(&out.bytes);
+    let code = ended.status;
+    // What ended it first; the supervisor keeps the time.
+    let cause = cause.or(ended.is_timeout.then_some(EndCause::Timeout));
+    let unread = [("output", out), ("standard error", err)]
+        .into_iter()
+        .find_map(|(name, capture)| Some((name, capture.failure.as_ref()?)));
+    let was_ended = cause.is_some();
+    let Readable { text: mut output, truncated, mut replaced, binary, file } =
+        outputs.readable(settled(out, was_ended, outputs), max_result);
     if out.was_cut() {
         output.push_str(&format!("\n[the output was cut after {max_output} bytes]"));
     }
-    let (status, head) = match (cause, code) {
+    let (status, mut head) = match (cause, code) {
         (Some(EndCause::Timeout), _) => {
             (Status::Timeout, format!("The command did not end within {timeout:?} and was ended."))
         }
@@ -38,12 +50,25 @@ pub fn answer(
         (Some(EndCause::Output), _) => {
             (Status::Error, format!("The command wrote more than {max_output} bytes and was ended."))
         }
+        (None, Some(0)) if unread.is_some() || !ended.left.is_empty() => {
+            (Status::Error, "The command ended with exit status 0.".to_owned())
+        }
         (None, Some(0)) => (Status::Success, String::new()),
         (None, Some(code)) => (Status::Error, format!("The command failed with exit status {code}{}.", signal(code))),
         (None, None) => (Status::Error, "The command was ended from outside.".to_owned()),
     };
+    if ended.is_out_of_memory && status != Status::Success {
+        head += " Its processes used more memory than they may (exec.limits.memory).";
+    }
+    if let Some((name, why)) = unread {
+        head += &format!(" Its {name} could not be read to the end: {why}.");
+    }
+    if !ended.left.is_empty() {
+        let pids: Vec<String> = ended.left.iter().map(i32::to_string).collect();
+        head += &format!(" Some of its processes could not be ended (PIDs {}).", pids.join(", "));
+    }
     if status != Status::Success {
-        let (tail, bad) = tool::text(tail(&err.bytes));
+        let (tail, bad) = tool::text(tail(&outputs.redacted(settled(err, was_ended, outputs))));
         replaced |= bad;
         let part = |name: &str, text: &str| {
             if text.trim().is_empty() { String::new() } else { format!("\n{name}:\n{}", text.trim_end()) }
@@ -52,11 +77,18 @@ pub fn answer(
     }
     Answer {
         output_bytes: out.seen,
-        truncated: out.was_cut() || err.was_cut(),
+        truncated: truncated || out.was_cut() || err.was_cut(),
+        binary,
+        output_file: file,
         replaced,
         exit_code: code.filter(|_| cause.is_none()),
         ..Answer::new(status, output)
     }
+}
+
+/// What came of an output. A command that was ended may have been in the middle of a secret.
+fn settled<'c>(capture: &'c Capture, was_ended: bool, outputs: &Outputs) -> &'c [u8] {
+    if capture.was_cut() || was_ended { outputs.settled(&capture.bytes) } else { &capture.bytes }
 }
 
 /// The last lines of an output.
@@ -72,5 +104,60 @@ fn signal(code: i32) -> String {
     match signal_hook::low_level::signal_name(code - 128) {
         Some(name) if code > 128 => format!(" ({name})"),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+    use tokio::io::{AsyncRead, ReadBuf};
+
+    /// An output of which some can be read.
+    struct Broken(bool);
+
+    impl AsyncRead for Broken {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            into: &mut ReadBuf<'_>,
+        ) -> Poll<std::io::Result<()>> {
+            if std::mem::replace(&mut self.0, true) {
+                return Poll::Ready(Err(std::io::Error::other("it is broken")));
+            }
+            into.put_slice(b"half");
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn of(ended: &Ended, out: &Capture) -> Answer {
+        let none = Capture::new(tokio::io::empty(), 9);
+        let outputs = Outputs::new(redact::Redactor::default(), 1000, 0);
+        answer(ended, None, (Duration::from_secs(1), 1000, None), out, &none, &outputs)
+    }
+
+    #[test]
+    fn an_output_that_cannot_be_read_is_no_success() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let done = Ended { status: Some(0), ..Ended::default() };
+        let mut out = Capture::new(Broken(false), 1000);
+        while out.is_open() {
+            runtime.block_on(out.read());
+        }
+        let answer = of(&done, &out);
+        assert_eq!(answer.status, Status::Error);
+        assert!(answer.output.contains("could not be read to the end: it is broken") && answer.output.contains("half"));
+        let whole = Capture::new(tokio::io::empty(), 9);
+        assert_eq!(of(&done, &whole).status, Status::Success);
+    }
+
+    #[test]
+    fn what_could_not_be_ended_is_in_every_answer() {
+        let whole = Capture::new(tokio::io::empty(), 9);
+        for (status, is_timeout) in [(Some(0), false), (Some(3), false), (None, true), (None, false)] {
+            let answer = of(&Ended { status, is_timeout, left: vec![7, 8], ..Ended::default() }, &whole);
+            assert!(answer.status != Status::Success && answer.output.contains("could not be ended (PIDs 7, 8)"));
+        }
     }
 }

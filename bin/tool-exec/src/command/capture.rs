@@ -1,8 +1,8 @@
 //! The output of a command while it is read.
 
-use redact::Redactor;
 use std::pin::Pin;
 use tokio::io::{AsyncRead, AsyncReadExt};
+use tool::{CommandProgress, ProgressLines};
 
 /// One output of a command.
 pub struct Capture {
@@ -11,14 +11,32 @@ pub struct Capture {
     pub bytes: Vec<u8>,
     /// How much came, in bytes.
     pub seen: u64,
+    /// Why it could not be read to its end.
+    pub failure: Option<std::io::Error>,
+    /// The latest report of how far it has come, until it is taken.
+    pub report: Option<CommandProgress>,
+    /// Takes reports out, if it may hold some.
+    reports: Option<ProgressLines>,
     max: usize,
 }
 
 impl Capture {
     /// Captures at most `max` bytes of `pipe`.
-    pub fn new(pipe: Option<impl AsyncRead + 'static>, max: usize) -> Self {
-        let pipe = pipe.map(|pipe| Box::pin(pipe) as Pin<Box<dyn AsyncRead>>);
-        Capture { pipe, bytes: Vec::new(), seen: 0, max }
+    pub fn new(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture {
+            pipe: Some(Box::pin(pipe)),
+            bytes: Vec::new(),
+            seen: 0,
+            failure: None,
+            report: None,
+            reports: None,
+            max,
+        }
+    }
+
+    /// As [`Capture::new`], without the lines that report how far the command has come.
+    pub fn with_reports(pipe: impl AsyncRead + 'static, max: usize) -> Self {
+        Capture { reports: Some(ProgressLines::default()), ..Capture::new(pipe, max) }
     }
 
     /// Whether more may come.
@@ -30,8 +48,14 @@ impl Capture {
     pub async fn read(&mut self) -> bool {
         let Some(pipe) = &mut self.pipe else { return false };
         match pipe.read_buf(&mut self.bytes).await {
-            Ok(n) if n > 0 => self.seen += n as u64,
-            _ => self.pipe = None,
+            Ok(0) => self.pipe = None,
+            Ok(n) => self.seen += n as u64,
+            Err(e) => (self.pipe, self.failure) = (None, Some(e)),
+        }
+        if let Some(reports) = &mut self.reports {
+            let (taken, report) = reports.take(&mut self.bytes, self.pipe.is_none());
+            self.seen -= taken as u64;
+            self.report = report.or(self.report.take());
         }
         let is_over = self.bytes.len() > self.max;
         if is_over {
@@ -44,25 +68,5 @@ impl Capture {
     /// Whether more came than is kept.
     pub fn was_cut(&self) -> bool {
         self.seen > self.bytes.len() as u64
-    }
-}
-
-/// How much of an output `tool_progress` has shown, in bytes.
-#[derive(Default)]
-pub struct ProgressMark(usize);
-
-impl ProgressMark {
-    /// The whole characters that have come since the last call, without secrets. What may be the beginning of a secret waits for
-    /// the rest of it.
-    pub fn more(&mut self, output: &Capture, redactor: &Redactor) -> Option<String> {
-        let rest = output.bytes.get(self.0..)?;
-        let whole = match std::str::from_utf8(rest) {
-            // A character that is not yet whole waits for its end.
-            Err(e) if e.error_len().is_none() => e.valid_up_to(),
-            _ => rest.len(),
-        };
-        let end = if output.is_open() { redactor.settled(&rest[..whole]) } else { whole };
-        self.0 += end;
-        (end > 0).then(|| redactor.text(&tool::text(&rest[..end]).0).into_owned())
     }
 }

@@ -4,6 +4,9 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+/// The variable that names the socket of a hub of servers of tools. No command gets it: who reaches the hub can call every tool.
+pub const HUB: &str = "TOOLPIPE_HUB";
+
 /// The search path where the environment has none.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -32,7 +35,7 @@ fn search_path() -> OsString {
     std::env::var_os("PATH").filter(|path| !path.is_empty()).unwrap_or_else(|| PATH.into())
 }
 
-/// The whole environment of a command: five variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR`
+/// The environment of a command, but for `TOOL_CALL_ID`, which differs for each call: five variables, and those that its tool names, which replace `PATH`, `HOME`, `TMPDIR`
 /// and `LANG` where they have the same name. `home` is the command's own folder, for `HOME` and `TMPDIR`. `TOOL_ARGUMENTS` is left
 /// out where it would be longer than Linux takes (128 KiB, execve(2)); the command has the arguments on its standard input too.
 pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsString, OsString)> {
@@ -54,7 +57,7 @@ pub fn environment(names: &[String], home: &Path, arguments: &str) -> Vec<(OsStr
 
 /// The variables of these names that are set.
 pub fn named(names: &[String]) -> impl Iterator<Item = (&str, OsString)> {
-    names.iter().filter_map(|name| Some((name.as_str(), std::env::var_os(name)?)))
+    names.iter().filter(|name| *name != HUB).filter_map(|name| Some((name.as_str(), std::env::var_os(name)?)))
 }
 
 #[cfg(test)]

@@ -1,33 +1,43 @@
 //! One call as a process: started, fed, read, and ended when its time or its room is used up.
 
 use super::answer::{EndCause, answer};
-use super::capture::{Capture, ProgressMark};
+use super::capture::Capture;
+use super::confine::Sandboxes;
+use super::confine::group::GroupLimits;
+use super::identity::identity;
+use super::program;
 use super::scratch::HomeNames;
-use super::{program, supervise};
-use redact::Redactor;
-use std::cell::{Cell, RefCell};
-use std::ffi::OsString;
+use super::supervisor::{self, Job, ProcessLimits, Running, StartError};
+use crate::call::{Handle, Progress, ProgressMark};
+use crate::store::Outputs;
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
-use tokio::process::{Child, Command};
-use tokio::sync::{Notify, mpsc};
-use tool::{Answer, Exec, Limits, ReadyCall, RequestedCall, Status};
+use tokio::time::Instant;
+use tool::{Answer, Arguments, CommandRun, Exec, RequestedCall, Status};
 
-/// How long a supervisor may take to end its command before it is given up.
-const BACKSTOP: Duration = Duration::from_secs(5);
+/// How long a command may take to end by itself after SIGTERM, before it is killed. With the killing that is less than a second.
+pub const GRACE: Duration = Duration::from_millis(500);
+/// How long a supervisor may take to end its command before it is given up: the grace, the time in which the supervisor itself gives
+/// up, and a part of a second.
+const BACKSTOP: Duration = Duration::from_secs(3);
+/// How long the outputs of a command that has ended may stay open.
+const REST: Duration = Duration::from_secs(1);
 /// How much private memory a process may have, in bytes, unless its tool has a limit of its own.
 const MEMORY: u64 = 4 << 30;
 /// How many files a process may have open, likewise.
 const FILES: u64 = 1024;
+/// How large a file may grow that it writes, in bytes, likewise.
+const FILE_SIZE: u64 = 1 << 30;
+/// How much its home may hold, in bytes, likewise.
+const HOME: u64 = 1 << 30;
 /// How many processes and threads may be added to those that the machine has already, likewise.
 const PROCESSES: u64 = 1024;
-
-/// Runs the calls of one tools file as commands.
+/// Runs the commands of one tools file.
 #[derive(Debug)]
-pub struct Runner {
+pub struct CommandRunner {
     /// The folder of the tools file.
     folder: PathBuf,
     /// Names for the homes of commands.
@@ -36,194 +46,208 @@ pub struct Runner {
     timeout: Duration,
     /// How much it may write to each of its outputs in bytes, likewise.
     max_output: usize,
-    /// Takes the secrets of this process out of all that a command writes.
-    redactor: Redactor,
+    /// Makes what a command writes readable.
+    outputs: Rc<Outputs>,
+    /// What confines them.
+    sandboxes: Sandboxes,
 }
 
-/// What a running call reports, under the key that the plan gave it.
-#[derive(Debug)]
-pub enum Report {
-    /// The next piece of its output.
-    Progress(u64, String),
-    /// Its answer: the call has ended.
-    Done(u64, Answer),
-}
-
-/// The means to end a running call.
-#[derive(Debug, Default)]
-pub struct Handle {
-    stop: Notify,
-    at_once: Cell<bool>,
-    supervisor: Cell<Option<u32>>,
-}
-
-impl Handle {
-    /// Ends the call, at once or after a grace; [`Report::Done`] still comes. A second call may leave out the grace.
-    pub fn stop(&self, at_once: bool) {
-        self.at_once.set(at_once);
-        self.stop.notify_one();
-    }
-
-    /// Asks the supervisor of the call to end it, at once or after a grace, and waits for nothing.
-    pub fn abandon(&self, at_once: bool) {
-        if let Some(supervisor) = self.supervisor.get() {
-            supervise::end(supervisor, at_once);
-        }
-    }
-}
-
-impl Runner {
-    /// A runner of the commands of the tools file `tools`.
-    pub fn new(tools: &Path, timeout: Duration, max_output: usize) -> Rc<Self> {
-        let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let variables =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let redactor = Redactor::of_environment(variables);
-        Rc::new(Runner { folder, homes: RefCell::new(HomeNames::new()), timeout, max_output, redactor })
+impl CommandRunner {
+    /// A runner of the commands of the tools file `tools`; see [`crate::call::Runners::new`].
+    pub fn new(tools: &Path, timeout: Duration, max_output: usize, outputs: Rc<Outputs>, sandboxes: Sandboxes) -> Self {
+        let (folder, homes) = (folder_of(tools), RefCell::new(HomeNames::new()));
+        CommandRunner { folder, homes, timeout, max_output, outputs, sandboxes }
     }
 
     /// The folder that a tool's commands run in.
-    pub fn cwd(&self, exec: &Exec) -> PathBuf {
-        match &exec.cwd {
+    pub fn cwd(&self, command: &CommandRun) -> PathBuf {
+        match &command.cwd {
             Some(cwd) => self.folder.join(cwd),
             None => std::env::current_dir().unwrap_or_else(|_| "/".into()),
         }
     }
 
-    /// Runs a call to its end and returns its answer; `handle` ends it early. With `progress` its output is reported as it appears.
+    /// What the command line `argv` of a tool runs, and all around it that could change its result, for the cache; `None`: nothing can run.
+    pub fn identity(&self, command: &CommandRun, argv: &[String]) -> Option<Vec<Vec<u8>>> {
+        let name = argv.first()?;
+        let (program, folder) = (program::find(name, &self.folder).ok()?, self.cwd(command));
+        let mut all = identity(&program, argv, &folder, &command.env);
+        all.push(format!("{:?}", self.sandboxes.of(command, name, &program, &folder)).into_bytes());
+        Some(all)
+    }
+
+    /// Runs the command line `argv` of a tool to its end and returns its answer; `handle` ends it early.
     pub async fn run(
         &self,
+        exec: &Exec,
+        command: &CommandRun,
+        argv: &[String],
         call: &RequestedCall,
-        ready: &ReadyCall,
         handle: &Handle,
-        progress: Option<(u64, mpsc::Sender<Report>)>,
+        progress: Option<Progress>,
     ) -> Answer {
-        let (Some(exec), Ok(arguments)) = (&ready.tool.exec, &call.arguments) else {
-            return Answer::new(Status::Error, "The call has no command.");
+        let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
+        let not_started = |why: &str| Answer::new(Status::Error, format!("The command could not be started: {why}."));
+        let job = match self.job(exec, command, argv, call) {
+            Ok(job) => job,
+            Err(why) => return not_started(&why),
         };
-        let start = Instant::now();
-        let answer = match self.spawn(exec, &ready.argv, arguments.text()) {
-            Ok(child) => self.attend(child, exec, arguments.text(), handle, progress).await,
-            Err(why) => Answer::new(Status::Error, format!("The command could not be started: {why}.")),
+        let start = supervisor::start(&job);
+        tokio::pin!(start);
+        let mut is_stopped = false;
+        // A start that is under way is waited for: nothing else shows that its command is ended.
+        let started = loop {
+            tokio::select! {
+                started = &mut start => break started,
+                () = handle.stop.notified(), if !is_stopped => is_stopped = true,
+            }
         };
-        let output = self.redactor.text(&answer.output).into_owned();
-        Answer { output, duration: Some(start.elapsed()), return_directly: exec.return_directly, ..answer }
+        match started {
+            Ok(running) => {
+                let control = running.supervisor.control();
+                if is_stopped {
+                    handle.stop.notify_one();
+                }
+                handle.control.replace(Some(control));
+                self.attend(running, exec, arguments, handle, progress).await
+            }
+            Err(StartError::NotStarted(why)) => not_started(&why),
+            Err(StartError::Unknown) => Answer::new(
+                Status::Error,
+                "The process that starts the command was ended from outside: it is not known whether the command ran.",
+            ),
+        }
     }
 
-    fn spawn(&self, exec: &Exec, argv: &[String], arguments: &str) -> Result<Child, String> {
-        let program = argv.first().ok_or("it is empty")?;
-        let program = program::find(program, &self.folder)?;
-        let cwd = self.cwd(exec);
-        if !cwd.is_dir() {
-            return Err(format!("the folder {} does not exist", cwd.display()));
+    fn job(&self, exec: &Exec, command: &CommandRun, argv: &[String], call: &RequestedCall) -> Result<Job, String> {
+        let name = argv.first().ok_or("it is empty")?;
+        let program = program::find(name, &self.folder)?;
+        let folder = self.cwd(command);
+        if !folder.is_dir() {
+            return Err(format!("the folder {} does not exist", folder.display()));
         }
         let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
-        Command::new(own_program())
-            .args(supervise::arguments(&self.limits(exec), &home, &program, argv))
-            .env_clear()
-            .envs(program::environment(&exec.env, &home, arguments))
-            .current_dir(cwd)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|e| match e.kind() {
-                std::io::ErrorKind::ArgumentListTooLong => "its arguments are longer than the system takes".to_owned(),
-                _ => e.to_string(),
-            })
+        let confinement = self.sandboxes.of(command, name, &program, &folder);
+        let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
+        let mut environment = program::environment(&command.env, &home, arguments);
+        environment.push(("TOOL_CALL_ID".into(), call.idempotency_key().into()));
+        Ok(Job {
+            program,
+            argv: argv.iter().map(Into::into).collect(),
+            environment,
+            folder,
+            home,
+            home_size: command.limits.home.unwrap_or(HOME),
+            limits: self.limits(exec, command),
+            together: GroupLimits {
+                memory: command.limits.memory,
+                processes: command.limits.processes.map(|n| n.saturating_add(confinement.own_processes())),
+            },
+            deadline: Some(self.timeout(exec)),
+            grace: GRACE,
+            confinement: confinement.to_json(),
+        })
     }
 
-    fn limits(&self, exec: &Exec) -> Limits {
-        let given = exec.limits;
+    fn timeout(&self, exec: &Exec) -> Duration {
+        exec.timeout.unwrap_or(self.timeout)
+    }
+
+    fn limits(&self, exec: &Exec, command: &CommandRun) -> ProcessLimits {
+        let given = command.limits;
         let cores = std::thread::available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(1));
-        Limits {
-            // All cores at once for as long as the call may take: a process that outlives the timeout ends by this limit.
-            cpu: given.cpu.or_else(|| exec.timeout.unwrap_or(self.timeout).checked_mul(cores)),
+        // All cores at once for as long as the call may take: a process that outlives the timeout ends by this limit.
+        let cpu = given.cpu.or_else(|| self.timeout(exec).checked_mul(cores));
+        ProcessLimits {
+            // A limit of seconds: what is less than one counts as one.
+            cpu: cpu.map(|time| time.as_secs() + u64::from(time.subsec_nanos() > 0)),
             memory: given.memory.or(Some(MEMORY)),
             files: given.files.or(Some(FILES)),
             processes: given.processes.or_else(|| Some(threads()? + PROCESSES)),
+            file_size: given.file_size.or(Some(FILE_SIZE)),
         }
     }
 
     /// Feeds and reads a command until it has ended.
     async fn attend(
         &self,
-        mut child: Child,
+        running: Running,
         exec: &Exec,
         arguments: &str,
         handle: &Handle,
-        progress: Option<(u64, mpsc::Sender<Report>)>,
+        progress: Option<Progress>,
     ) -> Answer {
-        handle.supervisor.set(child.id());
-        let timeout = exec.timeout.unwrap_or(self.timeout);
+        let timeout = self.timeout(exec);
         let max = exec.max_output.unwrap_or(self.max_output);
-        let (mut out, mut err) = (Capture::new(child.stdout.take(), max), Capture::new(child.stderr.take(), max));
+        let Running { mut stdin, stdout, stderr, mut supervisor, .. } = running;
+        let (mut out, mut err) = (Capture::new(stdout, max), Capture::with_reports(stderr, max));
         let mut shown = ProgressMark::default();
         // In a task of its own: a command that does not read its input must not keep this one from reading its output.
-        let feed = child.stdin.take().map(|mut stdin| {
-            let text = format!("{arguments}\n");
-            tokio::task::spawn_local(async move {
-                let _ = stdin.write_all(text.as_bytes()).await; // fails where the command closes its input, or ends
-            })
+        let text = format!("{arguments}\n");
+        let feed = tokio::task::spawn_local(async move {
+            let _ = stdin.write_all(text.as_bytes()).await; // fails where the command closes its input, or ends
         });
-        let deadline = tokio::time::sleep(timeout);
-        tokio::pin!(deadline);
-        let (mut cause, mut status) = (None::<EndCause>, None);
-        while status.is_none() || out.is_open() || err.is_open() {
+        let control = supervisor.control();
+        // The supervisor keeps the deadline. This one is for a supervisor that a command has stopped, which only some systems allow.
+        let backstop = tokio::time::sleep(timeout.saturating_add(BACKSTOP));
+        tokio::pin!(backstop);
+        let (mut cause, mut ended) = (None::<EndCause>, None);
+        while ended.is_none() || out.is_open() || err.is_open() {
             let end = tokio::select! {
                 read = out.read(), if out.is_open() => {
-                    if let Some((key, reports)) = &progress && let Some(text) = shown.more(&out, &self.redactor) {
-                        let _ = reports.send(Report::Progress(*key, text)).await;
+                    if let Some(progress) = &progress && let Some(text) = shown.more(&out.bytes, true, self.outputs.redactor()) {
+                        progress.text(&text);
                     }
                     read.then_some(EndCause::Output)
                 }
-                read = err.read(), if err.is_open() => read.then_some(EndCause::Output),
-                ended = child.wait(), if status.is_none() => {
-                    status = Some(ended.ok());
-                    handle.supervisor.set(None); // the system may give its number to another process
-                    // Its descendants have ended with it. This is for those that cannot end: they are in the middle of a device's work.
-                    deadline.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
+                read = err.read(), if err.is_open() => {
+                    if let (Some(report), Some(progress)) = (err.report.take(), &progress) {
+                        progress.step(Some(report.progress), report.message);
+                    }
+                    read.then_some(EndCause::Output)
+                }
+                how = supervisor.ended(), if ended.is_none() => {
+                    ended = Some(how);
+                    // What it wrote is read to its end. This is for processes that could not be ended, and hold its outputs.
+                    backstop.as_mut().reset(Instant::now() + REST);
                     None
                 }
-                () = handle.stop.notified(), if status.is_none() => {
-                    if let Some(pid) = child.id().filter(|_| handle.at_once.get()) {
-                        supervise::end(pid, true);
-                    }
+                () = handle.stop.notified(), if ended.is_none() => {
+                    control.end(handle.at_once.get());
                     Some(EndCause::Stopped)
                 }
-                () = &mut deadline => {
-                    if cause.is_some() || status.is_some() {
-                        let _ = child.start_kill();
-                        break;
+                () = &mut backstop => {
+                    if ended.is_none() {
+                        ended = Some(supervisor.give_up().await);
                     }
-                    Some(EndCause::Timeout)
+                    break;
                 }
             };
-            if let (Some(_), None, None) = (end, cause, &status) {
+            if let (Some(_), None, None) = (end, cause, &ended) {
                 cause = end;
-                if let Some(pid) = child.id() {
-                    supervise::end(pid, false);
-                }
-                deadline.as_mut().reset(tokio::time::Instant::now() + BACKSTOP);
+                control.end(handle.at_once.get());
+                backstop.as_mut().reset(Instant::now() + BACKSTOP);
             } else if end == Some(EndCause::Output) {
                 cause = cause.or(end);
             }
         }
-        if let Some(feed) = feed {
-            feed.abort();
+        feed.abort();
+        let ended = ended.unwrap_or_default();
+        // A command that was ended may have been in the middle of a secret.
+        let is_whole = cause.is_none() && !ended.is_timeout && !out.was_cut();
+        if let Some(progress) = &progress
+            && let Some(text) = shown.more(&out.bytes, !is_whole, self.outputs.redactor())
+        {
+            progress.text(&text);
         }
-        let code = status.flatten().and_then(|status| status.code());
-        answer(code, cause, (timeout, max), &out, &err)
+        answer(&ended, cause, (timeout, max, exec.max_result), &out, &err, &self.outputs)
     }
 }
 
-/// This program, even when its file was replaced while it runs.
-fn own_program() -> OsString {
-    if cfg!(target_os = "linux") {
-        return "/proc/self/exe".into();
-    }
-    std::env::current_exe().map_or_else(|_| "tool-exec".into(), Into::into)
+/// The folder of a tools file, in which its relative paths begin.
+pub fn folder_of(tools: &Path) -> PathBuf {
+    let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// How many threads the machine runs for all its users; the limit counts those of this user, which are at most as many.

@@ -1,5 +1,6 @@
 //! A folder for one command, empty at its start and removed at its end: its home, and its place for temporary files.
 
+use super::removal;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,11 +18,16 @@ impl Scratch {
         std::fs::DirBuilder::new().mode(0o700).create(path)?;
         Ok(Scratch(path.to_owned()))
     }
+
+    /// Takes over a folder that [`Scratch::make`] made in a process that is gone.
+    pub fn adopt(path: PathBuf) -> Self {
+        Scratch(path)
+    }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0); // a command may have made a part of it unremovable
+        let _ = removal::remove(&self.0); // a command may have made a part of it unremovable
     }
 }
 

@@ -1,12 +1,10 @@
 //! Results on disk: a file for each, named by its key, that this user alone can read.
 
-use anyhow::{Context, bail};
+use super::folder::PrivateFolder;
 use event::Object;
-use rustix::fs::OFlags;
 use serde_json::Value;
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tool::{Answer, Hash, Status};
@@ -14,102 +12,167 @@ use tool::{Answer, Hash, Status};
 /// The folder of results.
 #[derive(Debug)]
 pub struct Cache {
-    folder: PathBuf,
-    written: u64,
+    folder: PrivateFolder,
 }
 
 impl Cache {
-    /// Opens the folder, and makes it if it is not there.
+    /// Where the folder is unless the user names another: `$XDG_CACHE_HOME/toolpipe/results`, else under `~/.cache`; `None` where neither variable
+    /// is set.
+    pub fn default_folder() -> Option<PathBuf> {
+        PrivateFolder::default_path("results")
+    }
+
+    /// Opens the folder, and makes it if it is missing; with `parents` also those above it.
     ///
     /// # Errors
-    /// When it is a link, belongs to another user, or others may write into it.
-    pub fn open(folder: &Path) -> anyhow::Result<Self> {
-        let name = folder.display();
-        match DirBuilder::new().recursive(false).mode(0o700).create(folder) {
-            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(e).with_context(|| format!("{name}: the cache cannot be made, make the folder above it"));
-            }
-            _ => {}
-        }
-        let meta = folder.symlink_metadata().with_context(|| format!("{name}: the cache cannot be used"))?;
-        if !meta.is_dir() {
-            bail!("{name}: the cache is not a folder (links are not followed), name another");
-        }
-        if meta.uid() != rustix::process::geteuid().as_raw() {
-            bail!("{name}: the cache belongs to another user, name another");
-        }
-        if meta.mode() & 0o022 != 0 {
-            bail!("{name}: others may write into the cache, run chmod 700 on it");
-        }
-        Ok(Cache { folder: folder.to_owned(), written: 0 })
+    /// When it is a link, belongs to another user, others may write into it, or it cannot be made.
+    pub fn open(folder: &Path, parents: bool) -> anyhow::Result<Self> {
+        Ok(Cache { folder: PrivateFolder::open(folder, parents)? })
     }
 
-    /// The result kept under `key`, if it is not older than `life`. A file that is incomplete or that another user may have written does
-    /// not count.
+    /// The result kept under `key`, if it is not older than `life`, and its whole output is still there; otherwise its file is removed. A file that is incomplete or
+    /// that another user may have written does not count.
     pub fn get(&self, key: &Hash, life: Duration) -> Option<Answer> {
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).ok()?;
-        let mut file = OpenOptions::new().read(true).custom_flags(flags).open(self.path(key)).ok()?;
-        let meta = file.metadata().ok()?;
-        if !meta.is_file() || meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o022 != 0 {
-            return None;
+        let name = name(key);
+        let text = String::from_utf8(self.folder.read(&name)?).ok()?;
+        let answer = KeptResult::read(&text).filter(|kept| kept.is_valid(life)).and_then(|kept| kept.answer);
+        if answer.is_none() {
+            self.folder.remove(&name);
         }
-        let mut text = String::new();
-        file.read_to_string(&mut text).ok()?;
-        let kept: Value = serde_json::from_str(&text).ok()?;
-        let made = Duration::from_millis(kept.get("made")?.as_u64()?);
-        let age = SystemTime::now().duration_since(UNIX_EPOCH + made).ok()?;
-        if age > life {
-            return None;
-        }
-        Some(Answer {
-            output_bytes: kept.get("output_bytes")?.as_u64()?,
-            replaced: kept.get("replaced")?.as_bool()?,
-            exit_code: Some(0),
-            cached: true,
-            ..Answer::new(Status::Success, kept.get("output")?.as_str()?)
-        })
+        answer
     }
 
-    /// Keeps a complete, successful result; any other one is passed over. The file gets its name when it is complete.
+    /// What the folder holds; changes nothing.
+    pub fn stats(&self) -> CacheStats {
+        let mut all = CacheStats::default();
+        for entry in self.folder.entries() {
+            let text = self.folder.read(&entry.name).and_then(|bytes| String::from_utf8(bytes).ok());
+            let Some(kept) = text.and_then(|text| KeptResult::read(&text)) else { continue };
+            let is_expired = !kept.is_valid(kept.life);
+            all.count(entry.bytes, is_expired);
+            all.tools.entry(kept.tool).or_default().count(entry.bytes, is_expired);
+        }
+        all
+    }
+
+    /// Keeps a successful result; any other one is passed over. The file gets its name when it is complete.
     ///
     /// # Errors
     /// When the disk is full or broken; nothing is left of the file.
-    pub fn put(&mut self, key: &Hash, tool: &str, answer: &Answer) -> std::io::Result<()> {
-        if answer.status != Status::Success || answer.truncated {
+    pub fn put(&self, key: &Hash, tool: &str, life: Duration, answer: &Answer) -> std::io::Result<()> {
+        if answer.status != Status::Success {
             return Ok(());
         }
         let mut text = Vec::new();
         let mut o = Object::open(&mut text);
-        let made = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-        o.int("made", i128::try_from(made).unwrap_or(0))
-            .str("tool_name", tool)
-            .int("output_bytes", answer.output_bytes);
+        o.int("made", millis(now())).int("life", millis(life)).str("tool_name", tool);
+        o.int("output_bytes", answer.output_bytes).bool("truncated", answer.truncated).bool("binary", answer.binary);
         o.bool("replaced", answer.replaced).str("output", &answer.output);
+        if let Some(file) = &answer.output_file {
+            o.str("output_file", file);
+        }
         o.close();
         text.push(b'\n');
-        self.written += 1;
-        let draft = self.folder.join(format!(".{}-{}", std::process::id(), self.written));
-        let write = || -> std::io::Result<()> {
-            let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
-            file.write_all(&text)?;
-            file.sync_data()?;
-            std::fs::rename(&draft, self.path(key))
-        };
-        write().inspect_err(|_| {
-            let _ = std::fs::remove_file(&draft);
-        })
+        self.folder.write(&name(key), &text).map(|_| ())
+    }
+}
+
+/// What a cache holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheStats {
+    /// How many results.
+    pub entries: u64,
+    /// Their files' lengths together.
+    pub bytes: u64,
+    /// How many of them are too old to be used; each is removed when its call comes again.
+    pub expired: u64,
+    /// The same for each tool, by its name.
+    pub tools: BTreeMap<String, CacheStats>,
+}
+
+impl CacheStats {
+    fn count(&mut self, bytes: u64, is_expired: bool) {
+        self.entries += 1;
+        self.bytes += bytes;
+        self.expired += u64::from(is_expired);
     }
 
-    fn path(&self, key: &Hash) -> PathBuf {
-        self.folder.join(format!("{}.json", tool::hex(key)))
+    /// As a JSON object on one line.
+    pub fn json(&self) -> String {
+        let mut line = Vec::new();
+        let mut o = Object::open(&mut line);
+        self.write(&mut o);
+        o.object("tools", |tools| {
+            for (name, stats) in &self.tools {
+                tools.object(name, |tool| stats.write(tool));
+            }
+        });
+        o.close();
+        String::from_utf8(line).unwrap_or_default()
     }
+
+    fn write(&self, o: &mut Object<'_>) {
+        o.int("entries", self.entries).int("bytes", self.bytes).int("expired", self.expired);
+    }
+}
+
+/// A file of the cache.
+#[derive(Debug)]
+struct KeptResult {
+    tool: String,
+    /// How long it was good for when it was written.
+    life: Duration,
+    /// When it was written, since 1970.
+    made: Duration,
+    answer: Option<Answer>,
+}
+
+impl KeptResult {
+    /// Reads the text of a file; `None` if it is incomplete.
+    fn read(text: &str) -> Option<Self> {
+        let kept: Value = serde_json::from_str(text).ok()?;
+        let flag = |key: &str| kept.get(key).and_then(Value::as_bool);
+        let answer = || {
+            Some(Answer {
+                output_bytes: kept.get("output_bytes")?.as_u64()?,
+                truncated: flag("truncated")?,
+                binary: flag("binary")?,
+                replaced: flag("replaced")?,
+                output_file: kept.get("output_file").and_then(Value::as_str).map(str::to_owned),
+                exit_code: Some(0),
+                cached: true,
+                ..Answer::new(Status::Success, kept.get("output")?.as_str()?)
+            })
+        };
+        let millis = |key: &str| Some(Duration::from_millis(kept.get(key)?.as_u64()?));
+        let tool = kept.get("tool_name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Some(KeptResult { tool, life: millis("life").unwrap_or_default(), made: millis("made")?, answer: answer() })
+    }
+
+    /// Whether it is not older than `life`, nor from the future (a clock that was set back), and the file that it names is there.
+    fn is_valid(&self, life: Duration) -> bool {
+        let file = self.answer.as_ref().and_then(|answer| answer.output_file.as_ref());
+        now().checked_sub(self.made).is_some_and(|age| age <= life) && file.is_none_or(|file| Path::new(file).is_file())
+    }
+}
+
+fn name(key: &Hash) -> OsString {
+    format!("{}.json", tool::hex(key)).into()
+}
+
+/// The time since 1970.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+fn millis(time: Duration) -> i128 {
+    i128::try_from(time.as_millis()).unwrap_or(i128::MAX)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::command::scratch::{HomeNames, Scratch};
-    use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn answer() -> Answer {
         Answer { output_bytes: 3, ..Answer::new(Status::Success, "é\n") }
@@ -119,39 +182,38 @@ mod tests {
     fn what_was_kept_comes_back_until_it_is_too_old() {
         let path = HomeNames::new().next().unwrap();
         let _dir = Scratch::make(&path).unwrap();
-        let mut cache = Cache::open(&path.join("c")).unwrap();
-        cache.put(&[1; 32], "t", &answer()).unwrap();
-        let got = cache.get(&[1; 32], Duration::from_secs(60)).unwrap();
+        let cache = Cache::open(&path.join("c"), false).unwrap();
+        let life = Duration::from_secs(60);
+        cache.put(&[1; 32], "t", life, &answer()).unwrap();
+        let got = cache.get(&[1; 32], life).unwrap();
         assert_eq!((got.output.as_str(), got.output_bytes, got.cached), ("é\n", 3, true));
-        assert!(cache.get(&[1; 32], Duration::ZERO).is_none() && cache.get(&[2; 32], Duration::MAX).is_none());
-        let kept = cache.path(&[1; 32]);
-        assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(path.join("c").metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        // Only whole results of success are kept.
-        for bad in [Answer::new(Status::Error, "x"), Answer { truncated: true, ..answer() }] {
-            cache.put(&[3; 32], "t", &bad).unwrap();
+        assert!(cache.get(&[2; 32], Duration::MAX).is_none());
+        cache.put(&[3; 32], "t", life, &Answer::new(Status::Error, "x")).unwrap();
+        assert_eq!(cache.folder.entries().len(), 1, "errors are not kept");
+        // The time of the file, not the wait of a test, decides: one from the future is too old, as after a clock that was set back.
+        let old = std::fs::read_to_string(path.join("c").join(name(&[1; 32]))).unwrap();
+        for made in ["1", "99999999999999"] {
+            let at = old.find("\"made\":").unwrap() + 7;
+            let text = format!("{}{made}{}", &old[..at], &old[at + 13..]);
+            cache.folder.write(&name(&[1; 32]), text.as_bytes()).unwrap();
+            assert!(cache.get(&[1; 32], life).is_none(), "{made}");
+            assert!(cache.folder.entries().is_empty(), "removed: {made}");
         }
-        assert_eq!(std::fs::read_dir(&cache.folder).unwrap().count(), 1);
     }
 
     #[test]
-    fn what_others_could_have_planted_is_refused() {
+    fn a_file_that_is_incomplete_or_whose_output_is_gone_does_not_count() {
         let path = HomeNames::new().next().unwrap();
         let _dir = Scratch::make(&path).unwrap();
-        let real = path.join("c");
-        let mut cache = Cache::open(&real).unwrap();
-        cache.put(&[1; 32], "t", &answer()).unwrap();
-        let (kept, link) = (cache.path(&[1; 32]), cache.path(&[2; 32]));
-        symlink(&kept, link).unwrap();
-        assert!(cache.get(&[2; 32], Duration::MAX).is_none(), "a link");
-        std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
-        assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "writable by others");
-        std::fs::write(&kept, "{\"made\":").unwrap();
+        let cache = Cache::open(&path.join("c"), false).unwrap();
+        cache.folder.write(&name(&[1; 32]), b"{\"made\":").unwrap();
         assert!(cache.get(&[1; 32], Duration::MAX).is_none(), "half a file");
-        let linked = path.join("l");
-        symlink(&real, &linked).unwrap();
-        assert!(Cache::open(&linked).unwrap_err().to_string().contains("links are not followed"));
-        std::fs::set_permissions(&real, PermissionsExt::from_mode(0o777)).unwrap();
-        assert!(Cache::open(&real).unwrap_err().to_string().contains("chmod 700"));
+        let file = path.join("whole.txt");
+        std::fs::write(&file, "x").unwrap();
+        let long = Answer { output_file: Some(file.to_str().unwrap().to_owned()), truncated: true, ..answer() };
+        cache.put(&[1; 32], "t", Duration::MAX, &long).unwrap();
+        assert_eq!(cache.get(&[1; 32], Duration::MAX).unwrap(), Answer { cached: true, exit_code: Some(0), ..long });
+        std::fs::remove_file(file).unwrap();
+        assert!(cache.get(&[1; 32], Duration::MAX).is_none());
     }
 }

@@ -1,5 +1,8 @@
-//! Standard output, written by a thread while commands run.
+//! Standard output and the log, written by a thread while commands run.
 
+use crate::store::Log;
+use rustix::fs::FileType;
+use std::io::IsTerminal;
 use std::sync::mpsc::Sender;
 use stdio::{Failure, Output};
 use tokio::sync::mpsc::Receiver;
@@ -11,41 +14,82 @@ use tokio::sync::mpsc::Receiver;
 pub struct Writer {
     /// What waits for [`Writer::flush`].
     pub output: Output,
-    work: Sender<Output>,
+    work: Sender<(Output, bool)>,
     done: Receiver<(Output, Result<(), Failure>)>,
+    has_log: bool,
+    /// Whether standard output is a pipe, a socket or a terminal.
+    may_be_shown: bool,
+    /// Why standard output ended, while the log goes on.
+    failure: Option<Failure>,
 }
 
 impl Writer {
-    /// Starts the thread.
+    /// Starts the thread. All that is flushed goes to `log` first.
     ///
     /// # Errors
     /// [`Failure::Limit`].
-    pub fn new() -> Result<Self, Failure> {
-        let (work, outputs) = std::sync::mpsc::channel::<Output>();
+    pub fn new(log: Option<Log>) -> Result<Self, Failure> {
+        let kind = rustix::fs::fstat(std::io::stdout()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let is_pipe = kind.is_ok_and(|kind| matches!(kind, FileType::Fifo | FileType::Socket));
+        let may_be_shown = is_pipe || std::io::stdout().is_terminal();
+        let (work, outputs) = std::sync::mpsc::channel::<(Output, bool)>();
         let (written, done) = tokio::sync::mpsc::channel(1);
+        let has_log = log.is_some();
+        let mut is_open = log.as_ref().is_none_or(|log| !log.is_stdout());
         stdio::thread(move || {
-            for mut output in outputs {
-                let result = output.flush();
+            for (mut output, sync) in outputs {
+                if let Some(log) = &log {
+                    log.append(output.unrecorded(), sync);
+                }
+                let result = if is_open { output.flush() } else { Ok(()) };
+                output.clear();
+                is_open &= result.is_ok();
                 if written.blocking_send((output, result)).is_err() {
                     return;
                 }
             }
         })?;
-        Ok(Writer { output: Output::deferred(), work, done })
+        Ok(Writer { output: Output::deferred(), work, done, has_log, may_be_shown, failure: None })
     }
 
-    /// Writes out what waits.
+    /// Whether what is written may be shown on a terminal, by the reader of a pipe or directly.
+    pub fn may_be_shown(&self) -> bool {
+        self.may_be_shown
+    }
+
+    /// Writes out what waits, to the log and to standard output; with `sync` waits until the log is on disk. With a log, a failure
+    /// of standard output is kept in [`Writer::failure`], and one of the log in [`Log::failure`].
     ///
     /// # Errors
     /// [`Failure::Gone`] and [`Failure::Write`].
-    pub async fn flush(&mut self) -> Result<(), Failure> {
-        if self.output.is_empty() {
+    pub async fn flush(&mut self, sync: bool) -> Result<(), Failure> {
+        if self.output.is_empty() && !sync {
             return Ok(());
         }
         let ended = || Failure::Write(std::io::Error::other("the thread that writes has ended"));
-        self.work.send(std::mem::take(&mut self.output)).map_err(|_| ended())?;
+        self.work.send((std::mem::take(&mut self.output), sync)).map_err(|_| ended())?;
         let (output, result) = self.done.recv().await.ok_or_else(ended)?;
         self.output = output;
-        result
+        if let Err(failure) = result {
+            self.end(failure)?;
+        }
+        Ok(())
+    }
+
+    /// Standard output has failed, so the log alone goes on.
+    ///
+    /// # Errors
+    /// The failure, where there is no log.
+    pub fn end(&mut self, failure: Failure) -> Result<(), Failure> {
+        if !self.has_log {
+            return Err(failure);
+        }
+        self.failure.get_or_insert(failure);
+        Ok(())
+    }
+
+    /// Why standard output was not written to its end although the log was.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_ref()
     }
 }

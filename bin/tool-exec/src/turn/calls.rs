@@ -1,35 +1,63 @@
 //! The calls of the input: each line goes into the plan, and the plan's steps become events and running commands.
 
-use crate::command::{Handle, Report, Runner, program};
-use crate::store::{Cache, Journal};
-use event::payload::{Message, Millis, SessionStats, ToolProgress, ToolUse, Warning};
+use super::active::ActiveCall;
+use crate::approve::{Asker, Question, user};
+use crate::call::{Progress, Report, Runners, Step, Waiting};
+use crate::command::program;
+use crate::store::{Cache, Records};
+use crate::stream::clock;
+use event::payload::{Approval, Message, Millis, SessionStats, ToolProgress, Verdict, Warning};
 use event::{Event, Json};
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStringExt;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use stdio::{LineHandler, LineWriter};
 use tokio::sync::mpsc;
-use tool::{Answer, Hash, Plan, PlanStep, ReadyCall, RequestedCall, one_line};
+use tool::{
+    Answer, AnswerSource, CallReference, Continuation, Hash, Plan, PlanStep, ReadyCall, RequestedCall, Run, Status,
+    Work, one_line,
+};
+
+/// Why a call does not start after the log or the journal has failed.
+const NO_RECORD: &str = "its start could not be recorded in the log";
+
+/// Progress that was taken and is not yet written.
+enum Held {
+    /// More output.
+    Output(Waiting),
+    /// How far it has come.
+    Step(Step),
+}
 
 /// The calls of a run.
 pub struct Calls {
     /// Which call runs when.
     pub plan: Plan,
     /// Runs the calls.
-    pub runner: Rc<Runner>,
+    pub runners: Rc<Runners>,
     /// Keeps results, under `--cache`.
     pub cache: Option<Cache>,
-    /// Records starts and results, under `--journal`.
-    pub journal: Option<Journal>,
+    /// Records starts and results, under `--log` and `--journal`.
+    pub records: Records,
     /// `--no-time`.
     pub no_time: bool,
     /// `--progress`.
     pub progress: bool,
+    asker: Asker,
+    /// The command that continues the run, to be printed when calls wait; `None`: whoever runs this prints it.
+    pub continuation: Option<Continuation>,
+    /// The calls that wait for a person.
+    waiting: Vec<CallReference>,
     active: HashMap<u64, ActiveCall>,
     /// The calls whose `tool_use` waits to be written; see [`Calls::launch`].
     announced: Vec<u64>,
-    reports: mpsc::Sender<Report>,
+    /// The results that are recorded and not written yet, by the addresses of their calls.
+    recorded: HashMap<*const RequestedCall, Recorded>,
+    /// The progress that was reported while the output was written.
+    held: Vec<(Rc<RequestedCall>, Held)>,
+    reports: mpsc::UnboundedSender<Report>,
     answered: u64,
     cache_hits: u64,
     start: Instant,
@@ -37,31 +65,13 @@ pub struct Calls {
     at_once: Rc<Cell<bool>>,
 }
 
-/// A call that runs.
-struct ActiveCall {
-    call: Rc<RequestedCall>,
-    ready: Rc<ReadyCall>,
-    handle: Rc<Handle>,
-    /// The key under which its result is kept, if it is.
-    cache: Option<Hash>,
-    /// When it was announced.
+/// A result that is recorded and not written yet.
+struct Recorded {
+    /// Keeps the address of the call, by which the result is found.
+    _call: Rc<RequestedCall>,
+    answer: Rc<Answer>,
+    /// The time of the record, which is also that of the event.
     timestamp: Option<u64>,
-}
-
-impl ActiveCall {
-    /// Has `write` write the event that announces the call.
-    fn announce<T>(&self, write: impl FnOnce(ToolUse<'_>, Option<&str>, u32) -> T) -> T {
-        let RequestedCall { id, name, stream, choice, .. } = &*self.call;
-        let summary = self.call.summary();
-        let intent = ToolUse {
-            tool_name: (&**name).into(),
-            tool_id: (&**id).into(),
-            input_summary: (&summary).into(),
-            timestamp: self.timestamp,
-            ..ToolUse::default()
-        };
-        write(intent, stream.as_deref(), *choice)
-    }
 }
 
 /// A run that ends in any way ends the calls that still run.
@@ -72,16 +82,26 @@ impl Drop for Calls {
 }
 
 impl Calls {
-    /// The calls of `plan`, each run by `runner`. Running calls send their reports to the receiver.
-    pub fn new(plan: Plan, runner: Rc<Runner>, at_once: Rc<Cell<bool>>) -> (Self, mpsc::Receiver<Report>) {
-        let (reports, received) = mpsc::channel(64);
+    /// The calls of `plan`, each run by one of `runners`; `asker` asks a person about them. Running calls send their reports to the receiver.
+    pub fn new(
+        plan: Plan,
+        runners: Rc<Runners>,
+        asker: Asker,
+        at_once: Rc<Cell<bool>>,
+    ) -> (Self, mpsc::UnboundedReceiver<Report>) {
+        let (reports, received) = mpsc::unbounded_channel();
         let calls = Calls {
             plan,
-            runner,
+            runners,
             cache: None,
-            journal: None,
+            records: Records::default(),
+            recorded: HashMap::new(),
+            held: Vec::new(),
             no_time: false,
             progress: false,
+            asker,
+            continuation: None,
+            waiting: Vec::new(),
             active: HashMap::new(),
             announced: Vec::new(),
             reports,
@@ -104,20 +124,27 @@ impl Calls {
             for step in steps {
                 match step {
                     PlanStep::Start { key, call, ready } => self.begin(key, call, ready, out, t),
+                    PlanStep::Ask { key, call, ready, reason } => {
+                        self.asker.ask(Question { key, call, ready, reason });
+                    }
+                    PlanStep::Withdraw { key } => self.asker.withdraw(key),
+                    PlanStep::Approval { call, ready, verdict, source } => {
+                        self.write_approval(&call, &ready, verdict, source, out);
+                    }
                     PlanStep::Stop { key } => {
                         if let Some(active) = self.active.get(&key) {
                             active.handle.stop(self.at_once.get());
                         }
                     }
                     PlanStep::Result { call, answer } => {
+                        self.waiting.extend(answer.hash.map(|hash| CallReference { id: call.id.clone(), hash }));
+                        let answer = self.shown(answer);
                         self.answered += u64::from(!answer.resumed);
                         self.cache_hits += u64::from(answer.cached);
-                        let is_written = answer.duration.is_some() && self.journals_to_stdout();
-                        if !is_written {
-                            self.write_result(&call, &answer, out);
-                        }
+                        self.write_result(&call, &answer, out);
                     }
                     PlanStep::Message { call, answer } => {
+                        let answer = self.shown(answer);
                         let message = tool::message(&call.id, &call.name, &answer);
                         out.write(Message { message: Json::of(&message) }, call.stream.as_deref(), call.choice, None);
                     }
@@ -140,81 +167,113 @@ impl Calls {
             && let Some(exec) = &ready.tool.exec
             && let Some(answer) = exec.cache.and_then(|life| cache.get(name, life))
         {
+            let answer = self.without_secrets(answer);
             self.plan.done(key, Answer { return_directly: exec.return_directly, ..answer });
             return;
         }
-        let active = ActiveCall { call, ready, handle: Rc::default(), cache, timestamp: self.now() };
+        let summary = self.runners.outputs.redactor().text(&call.summary()).into_owned();
+        let active = ActiveCall { call, ready, handle: Rc::default(), cache, summary, timestamp: self.now() };
         active.announce(|intent, stream, choice| out.write(intent, stream, choice, t));
         self.active.insert(key, active);
         self.announced.push(key);
     }
 
-    /// Whether calls wait for [`Calls::launch`].
+    /// Whether calls, or a question, wait for [`Calls::launch`].
     pub fn has_announced(&self) -> bool {
-        !self.announced.is_empty()
+        !self.announced.is_empty() || self.asker.has_next()
     }
 
-    /// Starts the calls that were announced. The caller has flushed the output: its reader gets a `tool_use` before the call runs.
-    ///
-    /// # Errors
-    /// When the journal fails.
-    pub fn launch(&mut self) -> anyhow::Result<()> {
+    /// Starts the calls that were announced, and asks the question that waits. The caller has flushed the output: its reader gets a `tool_use` before the call runs, and
+    /// the log has it on disk. A call whose start cannot be recorded is not started; returns whether there was one, which is answered.
+    pub fn launch(&mut self) -> bool {
+        self.asker.open();
+        let mut is_refused = false;
         for key in std::mem::take(&mut self.announced) {
             let Some(active) = self.active.get(&key) else { continue };
-            if let Some(journal) = &mut self.journal {
-                active.announce(|intent, stream, choice| journal.record(intent, stream, choice))?;
+            let records = &mut self.records;
+            if !active.announce(|intent, stream, choice| records.start(intent, stream, choice)) {
+                is_refused = true;
+                self.plan.stop_because(NO_RECORD);
+                self.active.remove(&key);
+                self.plan.done(key, Answer::new(Status::Error, format!("The call was not run: {NO_RECORD}.")));
+                continue;
             }
             let (call, ready, handle) = (Rc::clone(&active.call), Rc::clone(&active.ready), Rc::clone(&active.handle));
-            let (runner, reports) = (Rc::clone(&self.runner), self.reports.clone());
-            let progress = self.progress.then(|| (key, reports.clone()));
+            let (runners, reports) = (Rc::clone(&self.runners), self.reports.clone());
+            let progress = self.progress.then(|| Progress::new(key, reports.clone()));
             tokio::task::spawn_local(async move {
-                let answer = runner.run(&call, &ready, &handle, progress).await;
-                let _ = reports.send(Report::Done(key, answer)).await; // the receiver is gone when the command has failed
+                let answer = runners.run(&call, &ready, &handle, progress).await;
+                let _ = reports.send(Report::Done(key, answer)); // the receiver is gone when the command has failed
             });
         }
-        Ok(())
+        is_refused
     }
 
-    /// Whether the journal is the file that standard output goes to. Then a result is written when its call ends, and not in call order.
-    pub fn journals_to_stdout(&self) -> bool {
-        self.journal.as_ref().is_some_and(Journal::is_stdout)
-    }
-
-    /// Writes the `tool_result` of the call that runs under `key`.
-    pub fn write_ended(&self, key: u64, answer: &Answer, out: &mut LineWriter<'_>) {
-        if let Some(active) = self.active.get(&key) {
-            self.write_result(&active.call, answer, out);
+    /// Takes a line that cancels a call: if it runs it is ended at once, not when the plan's steps are taken.
+    pub fn cancel(&mut self, line: &str) {
+        self.plan.cancel(line);
+        for key in self.plan.stopping() {
+            if let Some(active) = self.active.get(&key) {
+                active.handle.stop(self.at_once.get());
+            }
         }
     }
 
-    /// The call that runs under `key` has ended.
-    ///
-    /// # Errors
-    /// When the journal fails.
-    pub fn ended(&mut self, key: u64, answer: Answer) -> anyhow::Result<()> {
-        let Some(active) = self.active.remove(&key) else { return Ok(()) };
-        let (call, timestamp) = (&active.call, self.now());
-        if let Some(journal) = &mut self.journal {
-            let summary = one_line(&answer.output);
-            let result = answer.event(&call.id, &call.name, &summary, timestamp);
-            journal.record(result, call.stream.as_deref(), call.choice)?;
+    /// Takes a report. A result is recorded at once, and written by the plan's steps; progress waits for [`Calls::write_held`].
+    pub fn take(&mut self, report: Report) {
+        match report {
+            Report::Progress(key, waiting) => {
+                let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
+                self.held.extend(call.map(|call| (call, Held::Output(waiting))));
+            }
+            Report::Step(key, step) => {
+                let call = self.active.get(&key).map(|active| Rc::clone(&active.call));
+                self.held.extend(call.map(|call| (call, Held::Step(step))));
+            }
+            Report::Done(key, answer) => self.ended(key, answer),
         }
-        if let (Some(name), Some(cache)) = (&active.cache, &mut self.cache)
-            && let Err(e) = cache.put(name, &call.name, &answer)
+    }
+
+    fn ended(&mut self, key: u64, answer: Answer) {
+        let Some(active) = self.active.remove(&key) else { return };
+        if let (Some(name), Some(cache)) = (&active.cache, &self.cache)
+            && let Some(life) = active.ready.tool.exec.as_ref().and_then(|exec| exec.cache)
+            && let Err(e) = cache.put(name, &active.call.name, life, &answer)
         {
             stdio::message("tool-exec", &format!("the cache cannot be written: {e}, going on without"));
             self.cache = None;
         }
-        self.plan.done(key, answer);
-        Ok(())
+        let answer = self.plan.done(key, answer);
+        if self.records.any() {
+            let (call, timestamp) = (&active.call, self.now());
+            let summary = one_line(&answer.output);
+            let result = answer.event(&call.id, &call.name, &summary, timestamp);
+            if self.records.result(result, call.stream.as_deref(), call.choice) {
+                let recorded = Recorded { _call: Rc::clone(call), answer, timestamp };
+                self.recorded.insert(Rc::as_ptr(call), recorded);
+            }
+            self.check_records();
+        }
     }
 
-    /// Writes a piece of the output of the call that runs under `key`.
-    pub fn write_progress(&self, key: u64, text: &str, out: &mut LineWriter<'_>) {
-        let Some(ActiveCall { call, .. }) = self.active.get(&key) else { return };
-        let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
-        let piece = ToolProgress { tool_id, tool_name, text: text.into(), ..ToolProgress::default() };
-        out.write(piece, call.stream.as_deref(), call.choice, None);
+    /// Starts no further call if what was done cannot be recorded.
+    pub fn check_records(&mut self) {
+        if self.records.failure().is_some() {
+            self.plan.stop_because(NO_RECORD);
+        }
+    }
+
+    /// Writes the progress that was taken before.
+    pub fn write_held(&mut self, out: &mut LineWriter<'_>) {
+        for (call, held) in self.held.drain(..) {
+            let (progress, text) = match held {
+                Held::Output(waiting) => (None, waiting.take()),
+                Held::Step(step) => (step.progress, self.runners.outputs.redactor().text(&step.message).into_owned()),
+            };
+            let (tool_id, tool_name) = ((&*call.id).into(), (&*call.name).into());
+            let piece = ToolProgress { tool_id, tool_name, progress, text: (&text).into() };
+            out.write(piece, call.stream.as_deref(), call.choice, None);
+        }
     }
 
     /// Writes the counts of the run, if any call was answered.
@@ -231,6 +290,29 @@ impl Calls {
         }
     }
 
+    /// Takes note that output is written that somebody may show on the terminal of an open question.
+    pub fn disturb_question(&self) {
+        self.asker.disturb();
+    }
+
+    /// Reports the calls that wait for a person, with the commands that approve and refuse them.
+    pub fn report_pending(&self) {
+        let Some(continuation) = self.continuation.as_ref().filter(|_| !self.waiting.is_empty()) else { return };
+        let [yes, no] = ["--approve-call", "--deny-call"].map(|option| continuation.with(option, &self.waiting));
+        let what = if self.waiting.len() == 1 { "a call waits" } else { "calls wait" };
+        stdio::message("tool-exec", &format!("{what} for a person; run with: {yes} ; or refuse with: {no}"));
+    }
+
+    /// Reports the approvals that fit no call of the run: a mistyped one would let nothing run without a word.
+    pub fn report_unused(&self) {
+        for approval in self.plan.unused_approvals() {
+            let text = format!(
+                "no call that waits is {approval}, so nothing was approved; --list-pending prints those that wait"
+            );
+            stdio::message("tool-exec", &text);
+        }
+    }
+
     /// Reports which calls a first interrupt waits for, and how to stop them now.
     pub fn report_waiting(&self) {
         let mut names: Vec<&str> = self.active.values().map(|active| active.call.name.as_ref()).collect();
@@ -243,16 +325,54 @@ impl Calls {
         stdio::message("tool-exec", &text);
     }
 
-    fn write_result(&self, call: &RequestedCall, answer: &Answer, out: &mut LineWriter<'_>) {
-        let summary = one_line(&answer.output);
-        let result = answer.event(&call.id, &call.name, &summary, self.now());
-        out.write(result, call.stream.as_deref(), call.choice, None);
+    /// An answer of an earlier run, which may not have known the secrets of this one.
+    fn without_secrets(&self, answer: Answer) -> Answer {
+        Answer { output: self.runners.outputs.redactor().text(&answer.output).into_owned(), ..answer }
     }
 
-    /// Milliseconds since 1970.
+    /// An answer as it is written: one that an earlier run wrote is cleaned again.
+    fn shown(&self, answer: Rc<Answer>) -> Rc<Answer> {
+        if answer.resumed { Rc::new(self.without_secrets((*answer).clone())) } else { answer }
+    }
+
+    fn write_approval(
+        &self,
+        call: &RequestedCall,
+        ready: &ReadyCall,
+        verdict: Verdict,
+        source: AnswerSource,
+        out: &mut LineWriter<'_>,
+    ) {
+        let by = user::name();
+        let approval = Approval {
+            tool_id: (&*call.id).into(),
+            tool_name: (&*call.name).into(),
+            hash: ready.hash.as_str().into(),
+            decision: verdict.name().into(),
+            by: (&by).into(),
+            source: source.name().into(),
+            timestamp: self.now(),
+        };
+        out.write(approval, call.stream.as_deref(), call.choice, None);
+    }
+
+    fn write_result(&mut self, call: &Rc<RequestedCall>, answer: &Rc<Answer>, out: &mut LineWriter<'_>) {
+        let summary = one_line(&answer.output);
+        match self.recorded.remove(&Rc::as_ptr(call)) {
+            Some(Recorded { answer: recorded, timestamp, .. }) if recorded == *answer => {
+                let result = answer.event(&call.id, &call.name, &summary, timestamp);
+                out.write_recorded(result, call.stream.as_deref(), call.choice);
+            }
+            _ => {
+                let result = answer.event(&call.id, &call.name, &summary, self.now());
+                out.write(result, call.stream.as_deref(), call.choice, None);
+            }
+        }
+    }
+
+    /// The time for an event, unless `--no-time` leaves it out.
     fn now(&self) -> Option<u64> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-        u64::try_from(now.as_millis()).ok().filter(|_| !self.no_time)
+        (!self.no_time).then(clock::now)
     }
 
     /// The key under which the result of a call is kept, if it is kept.
@@ -260,10 +380,17 @@ impl Calls {
         self.cache.as_ref()?;
         let (exec, arguments) = (ready.tool.exec.as_ref()?, call.arguments.as_ref().ok()?);
         exec.cache?;
-        let env: Vec<_> = program::named(&exec.env)
-            .map(|(name, value)| (name.to_owned(), value.to_string_lossy().into_owned()))
-            .collect();
-        Some(tool::cache_key(&ready.tool.hash, arguments, &env, &self.runner.cwd(exec).to_string_lossy()))
+        let mut around = match (&exec.run, &ready.work) {
+            (Run::Command(command), Work::Command(argv)) => self.runners.commands.identity(command, argv)?,
+            (Run::Http(http), _) => {
+                let names: Vec<_> = http.variables().map(str::to_owned).collect();
+                program::named(&names).flat_map(|(name, value)| [name.as_bytes().to_vec(), value.into_vec()]).collect()
+            }
+            _ => return None,
+        };
+        let max = exec.max_result.unwrap_or(self.runners.outputs.max());
+        around.push(max.to_string().into_bytes());
+        Some(tool::cache_key(&ready.tool.hash, arguments, &around))
     }
 }
 

@@ -3,25 +3,26 @@
 use super::failure;
 use event::payload::Warning;
 use event::{Event, Object};
+use redact::Redactor;
 use stdio::{Emit, Filter, LineHandler, LineWriter, Status};
-use tool::{Answer, Plan, PlanStep, RequestedCall};
+use tool::{Answer, CallReference, Plan, PlanStep, RequestedCall, Work};
 
 /// What is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listing {
     /// One JSON line for each call of the input: its command line, or why it would not run.
     All,
-    /// The ids of the calls that wait for a person.
+    /// The calls that wait for a person, as `ID:HASH`.
     Pending,
 }
 
 /// Prints the calls of the input that `show` selects. Without an error, the status is [`Status::Done`] if one of them would run
-/// (or waits, for [`Listing::Pending`]), else [`Status::No`].
+/// (or waits, for [`Listing::Pending`]), else [`Status::No`]. `redactor` takes the secrets of the tools file out of it.
 ///
 /// # Errors
 /// When the input or the output fails.
-pub fn run(plan: Plan, filter: Filter, show: Listing) -> anyhow::Result<Status> {
-    let mut dry = DryRun { plan, show, found: false, line: Vec::new() };
+pub fn run(plan: Plan, filter: Filter, redactor: &Redactor, show: Listing) -> anyhow::Result<Status> {
+    let mut dry = DryRun { plan, redactor, show, found: false, line: Vec::new() };
     let mut outcome = stdio::drive(&Filter { emit: Emit::Lines, ..filter }, &mut dry)?;
     let tally = dry.plan.tally();
     if let Some(why) = failure::why(&tally, outcome.error) {
@@ -32,18 +33,20 @@ pub fn run(plan: Plan, filter: Filter, show: Listing) -> anyhow::Result<Status> 
 }
 
 /// Handles the lines of the input with the real plan, and starts nothing.
-struct DryRun {
+struct DryRun<'r> {
     plan: Plan,
+    redactor: &'r Redactor,
     show: Listing,
     /// Whether one of them is of the selected kind: would start, or waits for a person.
     found: bool,
     line: Vec<u8>,
 }
 
-impl DryRun {
+impl DryRun<'_> {
     /// Prints the plan's steps until none is left. Each call that would start gets an empty result, because the plan goes on
     /// only after one.
     fn print_steps(&mut self, out: &mut LineWriter<'_>) {
+        let redactor = self.redactor;
         loop {
             let steps = self.plan.steps();
             if steps.is_empty() {
@@ -58,11 +61,17 @@ impl DryRun {
                             if let Ok(arguments) = &call.arguments {
                                 o.raw("arguments", arguments.text());
                             }
-                            o.array("argv", |argv| {
-                                ready.argv.iter().for_each(|item| {
-                                    argv.str(item);
-                                });
-                            });
+                            match &ready.work {
+                                Work::Command(argv) => o.array("argv", |items| {
+                                    argv.iter().for_each(|item| {
+                                        items.str(&redactor.text(item));
+                                    });
+                                }),
+                                Work::Http(request) => {
+                                    o.str("method", request.method).str("url", &redactor.url(&request.url))
+                                }
+                                Work::Mcp(tool) => o.str("server", &tool.server).str("tool", &tool.tool),
+                            };
                         });
                         // The exit code marks the result as one of a call that would run; it is not printed.
                         self.plan.done(key, Answer { exit_code: Some(0), ..Answer::new(tool::Status::Success, "") });
@@ -71,7 +80,10 @@ impl DryRun {
                         if answer.status == tool::Status::Pending && self.show == Listing::Pending =>
                     {
                         self.found = true;
-                        out.line(&call.id);
+                        if let Some(hash) = answer.hash {
+                            let id = call.id.clone();
+                            out.line(&CallReference { id, hash }.to_string());
+                        }
                     }
                     PlanStep::Result { call, answer } if answer.exit_code.is_none() => {
                         self.write(&call, out, |o| {
@@ -101,7 +113,7 @@ impl DryRun {
     }
 }
 
-impl LineHandler for DryRun {
+impl LineHandler for DryRun<'_> {
     fn event(&mut self, event: &Event<'_>, _: (usize, usize), out: &mut LineWriter<'_>) -> bool {
         self.plan.event(event);
         self.print_steps(out);

@@ -2,13 +2,14 @@
 
 use super::calls::Calls;
 use super::failure;
-use crate::command::Report;
-use crate::stream::{Signals, Writer};
+use crate::approve::Answered;
+use crate::call::Report;
+use crate::stream::{Cancels, Signals, Writer, clock};
 use signal_hook::consts::SIGINT;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
-use stdio::{LineReader, Outcome, Piece, Status};
+use stdio::{Failure, LineReader, Outcome, Piece, Status};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
@@ -27,9 +28,13 @@ pub struct Session<'o> {
     /// Takes the lines that are read.
     pub calls: Calls,
     /// The reports of the calls that run.
-    pub reports: mpsc::Receiver<Report>,
+    pub reports: mpsc::UnboundedReceiver<Report>,
     /// Whether all of the input was searched for answers before.
     pub read_ahead: bool,
+    /// The answers of the person who is asked.
+    pub answers: mpsc::Receiver<Answered>,
+    /// The lines that cancel calls.
+    pub cancels: Cancels,
     /// The signals that end it.
     pub signals: Signals,
     /// Whether running calls are ended without a grace; shared with `calls`.
@@ -40,7 +45,7 @@ impl Session<'_> {
     /// Runs until the input has ended and every call with it, or until a signal or the reader of the output ends it.
     ///
     /// # Errors
-    /// When the input, the output or the journal fails. Whatever still runs is ended.
+    /// When the input, the output, the log or the journal fails. Whatever still runs is ended.
     pub async fn run(self, input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
         let (mut signals, at_once) = (self.signals.clone(), Rc::clone(&self.at_once));
         let second = async {
@@ -64,6 +69,7 @@ impl Session<'_> {
     }
 
     async fn drive(mut self, mut input: mpsc::Receiver<Piece>) -> anyhow::Result<Status> {
+        self.cancels.begin()?.iter().for_each(|line| self.calls.cancel(line));
         let mut signal = None;
         let rest = sleep(Duration::ZERO);
         tokio::pin!(rest);
@@ -71,7 +77,7 @@ impl Session<'_> {
         let (mut is_open, mut is_listening) = (true, true);
         while is_open || !self.calls.plan.is_idle() {
             tokio::task::yield_now().await; // lets the calls run, however much input waits
-            let (mut caught, mut piece, mut report) = (None, None, None);
+            let (mut caught, mut piece, mut report, mut answered, mut cancel) = (None, None, None, None, None);
             // Signals first, then input, then reports; output is flushed when none of them waits.
             tokio::select! {
                 biased;
@@ -81,10 +87,17 @@ impl Session<'_> {
                     is_listening = some.is_some();
                     piece = Some(some.unwrap_or(Piece::End));
                     report = self.reports.try_recv().ok(); // so that endless input does not hold up results
+                    cancel = self.cancels.next_now();
                 }
+                Some(line) = self.cancels.next() => cancel = Some(line),
                 some = self.reports.recv() => report = some,
-                () = std::future::ready(()), if !self.out.output.is_empty() => self.out.flush().await?,
+                some = self.answers.recv() => answered = some,
+                () = std::future::ready(()), if !self.out.output.is_empty() => {
+                    self.flush(false).await?;
+                    self.settle().await?;
+                }
             }
+            self.calls.plan.at(clock::now());
             if let Some(caught) = caught {
                 let is_first = signal.replace(caught).is_none();
                 self.at_once.set(!is_first);
@@ -105,21 +118,17 @@ impl Session<'_> {
                 is_open &= !matches!(piece, Piece::End);
                 self.piece(piece).await?;
             }
-            match report {
-                Some(Report::Progress(key, text)) => {
-                    let calls = &self.calls;
-                    self.reader.between(&mut self.out.output, |out| calls.write_progress(key, &text, out))?;
-                }
-                Some(Report::Done(key, answer)) => {
-                    if self.calls.journals_to_stdout() {
-                        let calls = &self.calls;
-                        self.reader.between(&mut self.out.output, |out| calls.write_ended(key, &answer, out))?;
-                        self.out.flush().await?;
-                    }
-                    self.calls.ended(key, answer)?;
-                    self.settle().await?;
-                }
-                None => {}
+            if let Some(Answered { key, shown, answer }) = answered {
+                self.calls.plan.answered(key, shown, answer);
+                self.settle().await?;
+            }
+            if let Some(line) = cancel {
+                self.calls.cancel(&line);
+                self.settle().await?;
+            }
+            if let Some(report) = report {
+                self.calls.take(report);
+                self.settle().await?;
             }
         }
         self.close(signal).await
@@ -132,42 +141,98 @@ impl Session<'_> {
             let lines = bytes.split(|b| *b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
             lines.for_each(|line| self.calls.plan.foresee_line(line));
         }
-        if let Err(failure) = self.reader.piece(piece, &mut self.calls, &mut self.out.output) {
-            self.out.flush().await?;
-            return Err(failure.into());
+        match self.reader.piece(piece, &mut self.calls, &mut self.out.output) {
+            Err(Failure::Gone) => self.out.end(Failure::Gone)?,
+            Err(failure) => {
+                self.flush(true).await?;
+                return Err(failure.into());
+            }
+            Ok(()) => {}
         }
         self.launch().await
     }
 
     /// Takes the plan's steps between lines.
     async fn settle(&mut self) -> anyhow::Result<()> {
-        let calls = &mut self.calls;
-        self.reader.between(&mut self.out.output, |out| calls.settle(out, None))?;
+        self.write_steps()?;
         self.launch().await
+    }
+
+    fn write_steps(&mut self) -> Result<(), Failure> {
+        let calls = &mut self.calls;
+        self.reader.between(&mut self.out.output, |out| {
+            calls.write_held(out);
+            calls.settle(out, None);
+        })
     }
 
     /// Flushes the output if it is full or announces calls, and starts those.
     async fn launch(&mut self) -> anyhow::Result<()> {
-        if self.calls.has_announced() || self.out.output.is_full() {
-            self.out.flush().await?;
+        loop {
+            let is_start = self.calls.has_announced();
+            if is_start || self.out.output.is_full() {
+                self.flush(is_start).await?;
+            }
+            let is_refused = self.calls.launch();
+            self.write_steps()?;
+            if !is_refused && !self.calls.has_announced() {
+                return Ok(());
+            }
         }
-        self.calls.launch()
+    }
+
+    /// Writes out what waits. Results of calls that end meanwhile are recorded at once, however slow the reader of the output is.
+    async fn flush(&mut self, sync: bool) -> anyhow::Result<()> {
+        if !self.out.output.is_empty() && self.out.may_be_shown() {
+            self.calls.disturb_question();
+        }
+        let (calls, reports, cancels) = (&mut self.calls, &mut self.reports, &mut self.cancels);
+        let is_recorded = calls.records.any();
+        {
+            let writing = self.out.flush(sync && is_recorded);
+            tokio::pin!(writing);
+            loop {
+                tokio::select! {
+                    biased;
+                    result = &mut writing => break result?,
+                    Some(report) = reports.recv(), if is_recorded => calls.take(report),
+                    // A reader that takes nothing holds up no cancellation.
+                    Some(line) = cancels.next() => calls.cancel(&line),
+                }
+            }
+        }
+        calls.check_records();
+        if self.out.failure().is_some_and(|failure| !matches!(failure, Failure::Gone)) {
+            calls.plan.stop_because("standard output cannot be written");
+        }
+        Ok(())
     }
 
     /// Writes the counts, and returns the status.
     async fn close(mut self, signal: Option<i32>) -> anyhow::Result<Status> {
-        let calls = &self.calls;
-        self.reader.between(&mut self.out.output, |out| calls.write_stats(out))?;
-        self.out.flush().await?;
-        let (tally, error) = (calls.plan.tally(), self.reader.has_failed());
+        let stats = &self.calls;
+        self.reader.between(&mut self.out.output, |out| stats.write_stats(out))?;
+        self.flush(true).await?;
+        if let Some(failure) = self.calls.records.failure() {
+            anyhow::bail!(failure);
+        }
+        if let Some(Failure::Write(e)) = self.out.failure() {
+            return Err(Failure::Write(std::io::Error::from(e.kind())).into());
+        }
+        let (tally, error) = (self.calls.plan.tally(), self.reader.has_failed());
         if let Some(why) = failure::why(&tally, error || signal.is_some()) {
             stdio::message("tool-exec", &why);
         }
+        self.calls.report_unused();
+        self.calls.report_pending();
         let answer = match tally {
             tool::Tally { pending: 1.., .. } => Status::Undecided,
             tool::Tally { is_final: true, .. } | tool::Tally { messages: 0, .. } => Status::No,
             _ => Status::Done,
         };
-        Ok(Outcome { error: error || tally.is_failure(), signal }.status(answer))
+        let servers = &self.calls.runners.servers.backend;
+        let is_blocked = servers.is_blocked();
+        servers.close().await;
+        Ok(Outcome { error: error || tally.is_failure() || is_blocked, signal }.status(answer))
     }
 }

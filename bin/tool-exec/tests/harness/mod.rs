@@ -2,8 +2,13 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
 
+pub mod places;
+pub mod users;
+
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,6 +37,20 @@ impl Dir {
         self.path(name)
     }
 
+    /// The processes of tools that run in this folder, as `PID name`, wherever they come from. Their numbers inside of a PID namespace
+    /// say nothing here.
+    pub fn processes(&self) -> Vec<String> {
+        let folder = self.0.canonicalize().unwrap();
+        let name = |entry: &std::fs::DirEntry| std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter(|entry| std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(&folder)))
+            .map(|entry| format!("{} {}", entry.file_name().display(), name(&entry).trim_end()))
+            .filter(|process| !process.ends_with(" tool-exec"))
+            .collect()
+    }
+
     pub fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
@@ -56,6 +75,20 @@ pub fn script(name: &str, script: &str, more: Value) -> Value {
     tool(name, &["sh", "-c", script], more)
 }
 
+/// A tool that leaves a trace of each time it ran.
+pub fn put(class: &str) -> Value {
+    let mut put = script("put", "echo \"$1\" >>ran; echo put \"$1\"", json!({"class": class}));
+    put["exec"]["command"].as_array_mut().unwrap().extend([json!("sh"), json!("{text}")]);
+    put
+}
+
+/// How often each text is in what [`put`] left.
+pub fn ran(dir: &Dir) -> HashMap<String, usize> {
+    let mut count = HashMap::new();
+    dir.read("ran").lines().for_each(|line| *count.entry(line.to_owned()).or_default() += 1);
+    count
+}
+
 pub fn call(index: usize, id: &str, name: &str, arguments: &Value) -> String {
     json!({"type": "tool_call", "index": index, "tool_id": id, "tool_name": name, "arguments": arguments, "commit": "balanced"}).to_string()
 }
@@ -78,10 +111,17 @@ pub fn turn(calls: &[(&str, &str, Value)]) -> String {
 }
 
 pub fn command(dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+    command_as(Command::new(env!("CARGO_BIN_EXE_tool-exec")), dir, tools, args)
+}
+
+/// The same, by a command that ends with the program.
+pub fn command_as(mut command: Command, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
     let file = dir.write("tools.json", json!(tools).to_string());
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tool-exec"));
     command.arg("--tools").arg(file).args(args).current_dir(dir.path("."));
+    command.env("XDG_CACHE_HOME", dir.path("xdg"));
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // In the background of the terminal that the tests may run on: nobody is asked there.
+    command.process_group(0);
     command
 }
 
@@ -110,6 +150,14 @@ impl Out {
     pub fn outcome(&self, id: &str) -> (&str, &str) {
         let result = self.result(id);
         (result["status"].as_str().unwrap(), result["output"].as_str().unwrap())
+    }
+
+    /// What names the pending call of that id in an answer: `ID:HASH`.
+    pub fn reference(&self, id: &str) -> String {
+        format!(
+            "{id}:{}",
+            self.result(id)["hash"].as_str().unwrap_or_else(|| panic!("{id} does not wait: {}", self.text))
+        )
     }
 
     /// The types of the events in short, with the ids.
@@ -144,6 +192,14 @@ pub fn run_command(mut command: Command, input: &str) -> Out {
     Out { status: code(out.status), errors: String::from_utf8(out.stderr).unwrap(), events, text }
 }
 
+/// Runs a command whose standard input is set already.
+pub fn run_command_without_input(mut command: Command) -> Out {
+    let out = command.output().unwrap();
+    let text = String::from_utf8(out.stdout).unwrap();
+    let events = if text.starts_with('{') { events(&text) } else { vec![] };
+    Out { status: code(out.status), errors: String::from_utf8(out.stderr).unwrap(), events, text }
+}
+
 pub fn run_in(dir: &Dir, tools: &[Value], input: &str, args: &[&str]) -> Out {
     run_command(command(dir, tools, args), input)
 }
@@ -154,8 +210,13 @@ pub fn run(tools: &[Value], input: &str, args: &[&str]) -> Out {
 
 /// A run of one call of `tool`, which only the message lists.
 pub fn one(tool: &Value, arguments: &Value) -> Out {
+    one_in(&Dir::new(), tool, arguments)
+}
+
+/// The same in this folder.
+pub fn one_in(dir: &Dir, tool: &Value, arguments: &Value) -> Out {
     let name = tool["name"].as_str().unwrap();
-    run(std::slice::from_ref(tool), &(message(&[("i", name, arguments.clone())]) + "\n"), &["--no-time"])
+    run_in(dir, std::slice::from_ref(tool), &(message(&[("i", name, arguments.clone())]) + "\n"), &["--no-time"])
 }
 
 pub fn code(status: ExitStatus) -> i32 {
@@ -173,7 +234,12 @@ pub struct Live {
 
 impl Live {
     pub fn new(dir: &Dir, tools: &[Value], args: &[&str]) -> Live {
-        let mut child = command(dir, tools, args).spawn().unwrap();
+        Live::of(command(dir, tools, args))
+    }
+
+    /// A command whose three streams are pipes.
+    pub fn of(mut command: Command) -> Live {
+        let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         let errors = BufReader::new(child.stderr.take().unwrap());
         Live { child, input, output, errors }

@@ -21,6 +21,67 @@ impl<'a> Value<'a> for Running {
     }
 }
 
+/// What a person or a rule answered to a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Verdict {
+    /// The call may run.
+    #[default]
+    Approved,
+    /// The call must not run.
+    Denied,
+    /// The call ran in an earlier run, and a person gives its result.
+    Answered,
+}
+
+impl Verdict {
+    const ALL: [Verdict; 3] = [Verdict::Approved, Verdict::Denied, Verdict::Answered];
+
+    /// The value of `decision`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Approved => "approved",
+            Verdict::Denied => "denied",
+            Verdict::Answered => "answered",
+        }
+    }
+}
+
+impl Describe for Verdict {
+    fn schema(o: &mut Object<'_>) {
+        one_of(o, Self::ALL.map(Verdict::name));
+    }
+}
+
+/// Where an approval comes from.
+#[derive(Debug)]
+pub(crate) struct Source;
+
+impl Describe for Source {
+    fn schema(o: &mut Object<'_>) {
+        one_of(o, ["terminal", "option", "policy"]);
+    }
+}
+
+payload! {
+    /// A person or a rule has answered whether a call may run. A record for people: it grants nothing to a later run.
+    Approval<'a> {
+        /// The id of its call.
+        tool_id: Text<'a>,
+        /// The tool's name.
+        tool_name: Text<'a>,
+        /// The hash of the call: of its stream, its id, the tool's name and definition, and the arguments.
+        hash: Text<'a>,
+        /// `approved` or `denied`.
+        decision: Text<'a> as As<Verdict>,
+        /// The name of the user who runs `tool-exec`, or the user's number.
+        by: Text<'a>,
+        /// How the answer was given: `terminal` (asked there), `option` (`--approve-call`, `--deny-call`) or `policy` (a rule).
+        source: Text<'a> as As<Source>,
+        /// Milliseconds since 1970.
+        timestamp: Option<u64>,
+    }
+}
+
 payload! {
     /// A call is about to run.
     ToolUse<'a> {
@@ -125,8 +186,12 @@ payload! {
         output_summary: Text<'a> as Loose,
         /// Bytes of standard output, before anything was cut.
         output_bytes: u64,
-        /// Output was cut.
+        /// Some of the output is left out of `output`.
         truncated: bool,
+        /// The file that holds the whole standard output, but for secrets.
+        output_file: Option<Text<'a>>,
+        /// The output is binary data, which `output` describes.
+        binary: bool as Flag,
         /// It was taken from the cache.
         cached: bool,
         /// Some bytes were not UTF-8, or U+0000; each reads U+FFFD.
@@ -141,5 +206,7 @@ payload! {
         timestamp: Option<u64>,
         /// It is the turn's final answer.
         return_directly: bool as Flag,
+        /// The hash of a pending call, with which a person's answer names it: `--approve-call ID:HASH`.
+        hash: Option<Text<'a>>,
     }
 }

@@ -114,6 +114,37 @@ fn undeclared_keys() {
 }
 
 #[test]
+fn a_member_is_always_there_if_it_is_required_and_may_not_be_null() {
+    let text = json!({"type":"string"});
+    let of = |more: Value| {
+        let mut all = json!({"type":"object","properties":{"a":text,"b":text},"required":["b","a"]});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        schema(all).always_has("a")
+    };
+    assert!(of(json!({})));
+    assert!(!of(json!({"required":["b"]})));
+    for a in [
+        json!({}),
+        json!({"type":["string","null"]}),
+        json!({"type":"STRING","nullable":true}),
+        json!({"enum":["x",null]}),
+        json!(true),
+    ] {
+        assert!(!of(json!({"properties":{"a":a}})), "{a}");
+    }
+    for a in [json!({"enum":["x"]}), json!({"type":"INTEGER"}), json!({"$ref":"#/properties/b"}), json!({"const":1})] {
+        assert!(of(json!({"properties":{"a":a,"b":text}})), "{a}");
+    }
+    // A condition may not hold.
+    let other = json!({"properties":{"a":text}});
+    assert!(!of(json!({"properties":{},"if":{"required":["c"]},"else":other})));
+    assert!(!of(json!({"properties":{},"anyOf":[other, {"required":["c"]}]})));
+    assert!(of(json!({"properties":{},"allOf":[other]})));
+    let inner = json!({"type":"object","properties":{"a":text},"required":["a"]});
+    assert!(schema(json!({"$ref":"#/$defs/inner","$defs":{"inner":inner}})).always_has("a"));
+}
+
+#[test]
 fn what_was_encoded_twice_is_unwrapped_where_the_schema_says_so() {
     let s = schema(json!({"$defs":{"tags":{"type":"array","items":{"type":"object"}}},
         "properties":{"tags":{"$ref":"#/$defs/tags"},"text":{"type":"string"},"any":{},"o":{"type":["object","null"]}},"required":["tags"]}));

@@ -34,8 +34,8 @@ pub enum ToolsError {
     /// An object whose `tools` is missing or not an array.
     #[error("an object without an array of tools, write {{\"tools\":[…]}} or write an array of tools alone")]
     NoArray,
-    /// A list of servers, which this version cannot start; the name of the first.
-    #[error("mcpServers{} is not supported by this version, list commands under tools", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
+    /// Servers of tools, which the reader does not start; the name of the first.
+    #[error("mcpServers{} is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here", .0.as_ref().map(|name| format!(" ({name:?})")).unwrap_or_default())]
     Servers(Option<String>),
     /// One tool.
     #[error("{0}: {1}")]

@@ -66,7 +66,7 @@ fn mistakes_name_the_tool_and_the_remedy() {
         ("{}", "an object without an array of tools, write {\"tools\":[…]} or write an array of tools alone"),
         (
             r#"{"mcpServers":{"git":{}}}"#,
-            "mcpServers (\"git\") is not supported by this version, list commands under tools",
+            "mcpServers (\"git\") is for tool-exec alone, which prints the tools of the servers too: tool-exec --tools FILE --list >LIST; give LIST here",
         ),
         ("[1]", "tool 1: not an object, write {\"name\":…,\"parameters\":…}"),
         (r#"[{"type":"web_search"},{"function":1}]"#, "tool 2: function is not an object"),

@@ -1,17 +1,21 @@
 //! The history gate: repairs what a log may hold and providers reject.
 //!
 //! - Arguments that are not a JSON object become `{}`; a call without a name is dropped.
-//! - Each call of an assistant's message is followed by its result, in call order. A call without one (the turn was cancelled)
-//!   gets a result with this reason. Of two results for one call the later counts.
+//! - Each call of an assistant's message is followed by its result, in call order. A call without a tool message gets the output of its
+//!   `tool_result`, if the log has one, for the run may have ended between the two. Else it is answered with what is known of it: that it
+//!   was started, or that it was not run. Of two results for one call the later counts.
 //! - A result is dropped if the assistant's message before it has no call of its id.
 //! - Messages between a call and its result move behind the results.
 
-use crate::conversation::{Conversation, Message};
+use crate::conversation::{Conversation, Message, PastCall};
 use event::Raw;
 use serde_json::{Map, Value, json};
 
 /// What a call that was never run is answered with.
 const CANCELLED: &str = "cancelled: this call was not run";
+
+/// What a call is answered with that was started, and has no result.
+const UNKNOWN: &str = "unknown: this call was started and its result is not known, so it may have done its work; look before you repeat it";
 
 pub(crate) fn gated(talk: &Conversation) -> Conversation {
     let mut out = Vec::with_capacity(talk.messages.len());
@@ -63,7 +67,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
     } else {
         fields.insert("tool_calls".into(), calls.into());
     }
-    Message { fields }
+    Message { fields, ran: message.ran.clone() }
 }
 
 /// One result for each call of `message`, out of the messages up to the next assistant's.
@@ -85,15 +89,20 @@ fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
         .iter()
         .zip(found)
         .map(|(call, found)| {
-            let mut fields = found.map_or_else(|| cancelled(call.name), |m| m.fields().clone());
+            let mut fields = found.map_or_else(|| unanswered(message, call), |m| m.fields().clone());
             fields.insert("tool_call_id".into(), call.id.into());
-            Message { fields }
+            Message::new(fields)
         })
         .collect()
 }
 
-fn cancelled(name: &str) -> Map<String, Value> {
-    match json!({"role": "tool", "tool_call_id": "", "name": name, "content": CANCELLED}) {
+/// The result of a call without a tool message.
+fn unanswered(message: &Message, call: &PastCall<'_>) -> Map<String, Value> {
+    let mut ran = message.ran.iter().filter(|ran| ran.id == call.id).peekable();
+    let was_started = ran.peek().is_some();
+    let output = ran.find_map(|ran| ran.output.as_deref());
+    let content = output.unwrap_or(if was_started { UNKNOWN } else { CANCELLED });
+    match json!({"role": "tool", "tool_call_id": "", "name": call.name, "content": content}) {
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
@@ -131,6 +140,36 @@ mod tests {
                 r#"{"role":"assistant","content":"done"}"#,
             ]
         );
+    }
+
+    #[test]
+    fn a_call_that_ran_is_never_said_not_to_have_run() {
+        let asked = r#"{"type":"message","message":{"role":"assistant","tool_calls":[{"id":"a","function":{"name":"f"}},{"id":"b","function":{"name":"f"}}]}}"#;
+        let [start, other] = ["", r#","stream":"s""#].map(|s| format!(r#"{{"type":"stream_start"{s},"v":1}}"#));
+        let used = |id: &str| format!(r#"{{"type":"tool_use","tool_id":"{id}"}}"#);
+        let result = |id: &str, status: &str| {
+            format!(r#"{{"type":"tool_result","tool_id":"{id}","status":"{status}","output":"out \"{id}\""}}"#)
+        };
+        let sent = r#"{"role":"tool","tool_call_id":"b","content":"sent"}"#.to_owned();
+        for (lines, want) in [
+            (vec![&start, asked, &used("a"), &sent], [UNKNOWN, "sent"]),
+            (vec![&start, &used("a"), &result("a", "success"), asked, &used("b")], ["out \"a\"", UNKNOWN]),
+            (
+                vec![&start, &used("a"), asked, &result("a", "error"), &result("b", "denied")],
+                ["out \"a\"", "out \"b\""],
+            ),
+            (vec![asked, &used("a"), &result("a", "pending"), &result("b", "pending")], [UNKNOWN, CANCELLED]),
+            // Of a later turn that has used the ids again, and of another stream.
+            (vec![&start, asked, &start, &used("a"), &result("b", "success")], [CANCELLED, CANCELLED]),
+            (vec![&start, asked, &used("a"), &other, &used("b")], [UNKNOWN, UNKNOWN]),
+        ] {
+            let out = gate(&lines);
+            let contents: Vec<_> = out
+                .iter()
+                .filter_map(|m| serde_json::from_str::<Value>(m).unwrap()["content"].as_str().map(str::to_owned))
+                .collect();
+            assert_eq!(contents, want, "{lines:?}");
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ fn called(message: &Message, dialect: &Dialect) -> Message {
         fields.shift_remove(of_calls);
     }
     fields.insert("content".into(), text.into());
-    Message { fields }
+    Message::new(fields)
 }
 
 /// The results of the calls of `message` as a user's message.
@@ -133,7 +133,7 @@ fn answered(message: &Message, results: &[Message], dialect: &Dialect) -> Messag
         std::iter::once(json!({"type": "text", "text": text})).chain(media.into_iter().cloned()).collect()
     };
     fields.insert("content".into(), content);
-    Message { fields }
+    Message::new(fields)
 }
 
 #[cfg(test)]

@@ -1,0 +1,113 @@
+//! The terminal that controls this process, apart from the standard files.
+
+use super::question::Style;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
+use std::fs::File;
+use std::io;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+/// The longest answer that is read, in bytes.
+const LONGEST: usize = 4096;
+
+/// Asks a terminal to mark what is pasted, and to stop that.
+const MARK_PASTES: [&str; 2] = ["\x1b[?2004h", "\x1b[?2004l"];
+
+/// The controlling terminal.
+#[derive(Debug)]
+pub struct Terminal {
+    // The runtime's own wrappers of pipes wait for a terminal, too.
+    input: Receiver,
+    output: Sender,
+}
+
+impl Terminal {
+    /// Opens the terminal. Must be called inside of the runtime. `None` if this process has no terminal, or is in the background of it,
+    /// where reading would stop the process.
+    pub fn open() -> Option<Terminal> {
+        let [input, output] = [open_in_foreground()?, open_in_foreground()?];
+        let input = Receiver::from_file_unchecked(input).ok()?;
+        Some(Terminal { input, output: Sender::from_file_unchecked(output).ok()? })
+    }
+
+    /// Whether [`Terminal::open`] would find a terminal now.
+    pub fn is_there() -> bool {
+        open_in_foreground().is_some()
+    }
+
+    /// How questions are to look.
+    pub fn style(&self) -> Style {
+        let columns = tcgetwinsize(&self.output).map_or(0, |size| usize::from(size.ws_col));
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        Style { columns: if columns == 0 { 80 } else { columns }, is_coloured: !is_set("NO_COLOR") && !is_dumb }
+    }
+
+    /// Writes all of `text`.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub async fn write(&self, text: &str) -> io::Result<()> {
+        let mut rest = text.as_bytes();
+        while !rest.is_empty() {
+            self.output.writable().await?;
+            match self.output.try_write(rest) {
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+                written => rest = &rest[written?..],
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops everything that was typed and not read.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn drop_input(&self) -> io::Result<()> {
+        Ok(tcflush(&self.input, QueueSelector::IFlush)?)
+    }
+
+    /// Reads the next line, without its end. `None` at the end of the input (Ctrl-D).
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub async fn line(&self) -> io::Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        loop {
+            self.input.readable().await?;
+            let mut bytes = [0; 256];
+            match self.input.try_read(&mut bytes) {
+                Ok(0) => return Ok(None),
+                Ok(n) => line.extend_from_slice(&bytes[..n]),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(e) => return Err(e),
+            }
+            if line.last() == Some(&b'\n') || line.len() > LONGEST {
+                return Ok(Some(line.trim_ascii_end().to_vec()));
+            }
+        }
+    }
+
+    /// Has pastes marked until the guard is dropped.
+    pub fn mark_pastes(&self) -> MarkedPastes<'_> {
+        // Without an effect where the terminal cannot take it now.
+        let _ = self.output.try_write(MARK_PASTES[0].as_bytes());
+        MarkedPastes(self)
+    }
+}
+
+/// While it lives, what is pasted begins with an escape sequence, and so is never one of the answers.
+pub struct MarkedPastes<'t>(&'t Terminal);
+
+impl Drop for MarkedPastes<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.output.try_write(MARK_PASTES[1].as_bytes());
+    }
+}
+
+fn open_in_foreground() -> Option<File> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::open("/dev/tty", flags, Mode::empty()).ok()?;
+    (tcgetpgrp(&file).ok()? == getpgrp()).then(|| file.into())
+}

@@ -1,0 +1,143 @@
+//! The launch stage: the process that starts the command. As the init of a PID namespace it stays above the command; else it becomes
+//! the command.
+
+use super::control::{Notice, Order};
+use super::in_force::{Containment, InForce};
+use super::job::{Job, ProcessLimits};
+use super::signals::ChildSignals;
+use super::wire::{self, Frames};
+use super::{capabilities, mounts, privacy, signal_scope};
+use crate::command::confine::{Confined, Confinement, enter, explain};
+use nix::sys::signal::{Signal as NixSignal, kill};
+use nix::unistd::Pid as NixPid;
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, setrlimit, wait};
+use std::io::{Error, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+
+/// Starts the command of the job that comes on standard input. `is_init`: this process is the init of a PID namespace.
+pub fn launch(is_init: bool) -> ExitCode {
+    let Ok(supervisor) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::FAILURE;
+    };
+    // Ends with its supervisor, and with it everything in the namespace.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    if let Err(e) = begin(&supervisor, is_init) {
+        let _ = wire::send(&supervisor, &Notice::NotStarted(reason(&e)).to_bytes(), &[]);
+    }
+    ExitCode::SUCCESS
+}
+
+fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
+    let signals = ChildSignals::new()?;
+    let mut in_force = InForce::LEAST;
+    let mut has_mounts = false;
+    if is_init {
+        in_force.containment = Containment::Namespace;
+        has_mounts = mounts::enter().is_ok();
+        in_force.own_proc = has_mounts && mounts::own_proc().is_ok();
+        in_force.own_terminals = has_mounts && mounts::own_terminals().is_ok();
+    }
+    privacy::keep_private();
+    // What comes before this is done while the job is not there yet.
+    let (job, files) = wire::receive(supervisor)?;
+    let job = Job::read(&job)?;
+    if let (true, Some(most)) = (in_force.own_proc, job.limits.processes) {
+        mounts::limit_processes(most);
+    }
+    in_force.home_limit = has_mounts && mounts::own_home(&job.home, job.home_size).is_ok();
+    capabilities::keep_to_itself();
+    // A program with the rights of another user could not be ended from here.
+    rustix::thread::set_no_new_privs(true)?;
+    if !is_init && signal_scope::enter() {
+        in_force.containment = Containment::SignalScope;
+    }
+    lower_limits(&job.limits);
+    let confinement = Confinement::from_json(&job.confinement).ok_or(ErrorKind::InvalidData)?;
+    let mut command = command(&job, &confinement, files)?;
+    if is_init {
+        let child = command.spawn().map_err(|e| explain(&confinement, e))?;
+        drop(command); // with it the last copies of the command's files outside of the command
+        wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[])?;
+        attend(supervisor, child.id(), signals);
+        return Ok(());
+    }
+    wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[])?;
+    Err(explain(&confinement, command.exec()))
+}
+
+fn command(job: &Job, confinement: &Confinement, files: Vec<OwnedFd>) -> std::io::Result<Command> {
+    let [stdin, stdout, stderr]: [OwnedFd; 3] = files.try_into().map_err(|_| Error::from(ErrorKind::InvalidData))?;
+    let confined =
+        Confined { program: &job.program, argv: &job.argv, home: &job.home, room: job.home_size, cwd: &job.folder };
+    let mut command = enter(confinement, &confined).map_err(Error::other)?;
+    command.env_clear().current_dir(&job.folder).process_group(0);
+    command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    Ok(command)
+}
+
+/// Why a command could not be started, for its answer.
+fn reason(e: &Error) -> String {
+    match e.kind() {
+        ErrorKind::ArgumentListTooLong => "its arguments are longer than the system takes".to_owned(),
+        _ => e.to_string(),
+    }
+}
+
+/// Waits, as the init of a PID namespace, until everything in the namespace has ended, or the supervisor is gone. The end of this
+/// process ends the rest.
+fn attend(supervisor: &UnixStream, command: u32, mut signals: ChildSignals) {
+    let command = i32::try_from(command).ok().and_then(Pid::from_raw);
+    let mut orders = Frames::default();
+    let _ = supervisor.set_nonblocking(true);
+    loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, how))) if Some(pid) == command => {
+                    let status = how.exit_status().or(how.terminating_signal().map(|n| 128 + n)).unwrap_or(255);
+                    let _ = wire::send(supervisor, &Notice::Exited(status).to_bytes(), &[]);
+                    terminate_all();
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break,
+                Err(_) => return, // no child is left
+            }
+        }
+        signals.wait(&[supervisor], None);
+        if !orders.read(supervisor) {
+            return;
+        }
+        while let Some(order) = orders.next() {
+            match Order::read(&order) {
+                Some(Order::End) => terminate_all(),
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Sends SIGTERM to every process of this PID namespace but this one. One call for all of them: a process that forks cannot outrun it.
+fn terminate_all() {
+    let _ = kill(NixPid::from_raw(-1), NixSignal::SIGTERM); // fails where none is left
+}
+
+fn lower_limits(limits: &ProcessLimits) {
+    lower(Resource::Cpu, limits.cpu);
+    lower(Resource::Data, limits.memory);
+    lower(Resource::Nofile, limits.files);
+    lower(Resource::Nproc, limits.processes);
+    lower(Resource::Fsize, limits.file_size);
+    lower(Resource::Core, Some(0));
+}
+
+/// Lowers a limit for this process and what it starts; never raises one.
+fn lower(resource: Resource, limit: Option<u64>) {
+    let Some(limit) = limit else { return };
+    let now = getrlimit(resource);
+    let limit = now.maximum.map_or(limit, |most| most.min(limit));
+    let _ = setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) }); // lowering is never refused
+}

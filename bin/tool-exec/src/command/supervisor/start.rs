@@ -1,0 +1,291 @@
+//! Starts a command under a supervisor, from the event loop of `tool-exec`.
+
+use super::control::{Ended, Notice, Order, PLAIN, SUPERVISE};
+use super::in_force::InForce;
+use super::job::Job;
+use super::orphans;
+use super::wire::{self, Frames};
+use crate::command::scratch::Scratch;
+use rustix::pipe::{PipeFlags, pipe_with};
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::process::{Child, Command};
+
+/// How long a supervisor may take to remove the home of its command before nobody waits for it any more. It goes on.
+const TIDY: Duration = Duration::from_secs(1);
+
+/// How long a supervisor may take to report that its command runs, or does not.
+const START: Duration = Duration::from_secs(5);
+
+/// Whether namespaces can be begun here and not finished. A fact of the system, found by the first supervisor that tries.
+static NAMESPACES_ARE_UNUSABLE: AtomicBool = AtomicBool::new(false);
+
+/// Why a command could not be started.
+#[derive(Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// The command did not run, and why.
+    NotStarted(String),
+    /// The supervisor ended before it reported: the command may have run.
+    Unknown,
+}
+
+/// A command that runs. Its supervisor ends it when this is dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// The command's standard input.
+    pub stdin: Sender,
+    /// The command's standard output.
+    pub stdout: Receiver,
+    /// The command's standard error.
+    pub stderr: Receiver,
+    /// What is in force for it.
+    pub in_force: InForce,
+    /// Its supervisor.
+    pub supervisor: Supervisor,
+}
+
+/// Starts the command of `job` under a supervisor, and returns when it runs. Without a deadline in the job it runs until it ends or is
+/// ended. When the returned value is dropped, when the wait for it is, or when this process ends in any way, the supervisor ends the
+/// command and all that it started.
+///
+/// # Errors
+/// [`StartError`].
+pub async fn start(job: &Job) -> Result<Running, StartError> {
+    // What a supervisor that was killed leaves behind comes to this process.
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let failed = |e: std::io::Error| StartError::NotStarted(e.to_string());
+    let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()));
+    let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
+    let files = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    let first = reserve::take().map_or_else(Supervisor::spawn, Ok).map_err(failed)?;
+    let (supervisor, in_force) = match attempt(first, job, files).await? {
+        (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
+        (_, Notice::Unusable) => {
+            NAMESPACES_ARE_UNUSABLE.store(true, Ordering::Relaxed);
+            match attempt(Supervisor::spawn().map_err(failed)?, job, files).await? {
+                (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
+                _ => return Err(StartError::Unknown),
+            }
+        }
+        _ => return Err(StartError::Unknown),
+    };
+    reserve::refill(Supervisor::spawn);
+    Ok(Running {
+        stdin: Sender::from_owned_fd(feed).map_err(failed)?,
+        stdout: Receiver::from_owned_fd(out).map_err(failed)?,
+        stderr: Receiver::from_owned_fd(err).map_err(failed)?,
+        in_force,
+        supervisor,
+    })
+}
+
+/// Has a supervisor wait for the next command from now on, so that a call does not wait for the start of its supervisor. It ends with
+/// this process.
+pub fn prepare() {
+    reserve::keep();
+    reserve::refill(Supervisor::spawn);
+}
+
+/// Sends a supervisor its job, and returns its first notice, which is not [`Notice::NotStarted`].
+async fn attempt(
+    mut supervisor: Supervisor,
+    job: &Job,
+    files: [BorrowedFd<'_>; 3],
+) -> Result<(Supervisor, Notice), StartError> {
+    supervisor.home.clone_from(&job.home);
+    // Fails where it has ended: its notice, or the end of its socket, is still to be read.
+    let _ = supervisor.send(&wire::frame(&job.to_bytes()), &files).await;
+    // A command may have stopped its supervisor before that has reported the start.
+    let notice = tokio::time::timeout(START, supervisor.notice()).await.unwrap_or_default();
+    match notice {
+        Some(Notice::NotStarted(why)) => {
+            supervisor.tidy().await;
+            Err(StartError::NotStarted(why))
+        }
+        Some(Notice::Ended(_)) | Some(Notice::Exited(_)) => Err(StartError::Unknown),
+        Some(notice) => Ok((supervisor, notice)),
+        None => {
+            supervisor.end_orphans().await;
+            Err(StartError::Unknown)
+        }
+    }
+}
+
+/// The supervisor of one command.
+#[derive(Debug)]
+pub struct Supervisor {
+    process: Child,
+    socket: Rc<UnixStream>,
+    frames: Frames,
+    /// How the command ended, once that is reported.
+    ended: Option<Ended>,
+    /// The home of its command, once it has one.
+    home: PathBuf,
+    /// When its process started, in ticks of the system.
+    start: u64,
+}
+
+impl Supervisor {
+    fn spawn() -> std::io::Result<Self> {
+        let is_plain = NAMESPACES_ARE_UNUSABLE.load(Ordering::Relaxed);
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let mut command = Command::new(own_program());
+        command.arg0("tool-exec").arg(SUPERVISE).args(is_plain.then_some(PLAIN)).env_clear().current_dir("/");
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+        let process = command.spawn()?;
+        let start = process.id().map_or(0, orphans::spare);
+        Ok(Supervisor {
+            process,
+            socket: Rc::new(UnixStream::from_std(ours)?),
+            frames: Frames::default(),
+            ended: None,
+            home: PathBuf::new(),
+            start,
+        })
+    }
+
+    async fn send(&mut self, bytes: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+        let send = || wire::send_files(&*self.socket, bytes, files);
+        let mut sent = self.socket.async_io(Interest::WRITABLE, send).await?;
+        while sent < bytes.len() {
+            self.socket.writable().await?;
+            match self.socket.try_write(&bytes[sent..]) {
+                Ok(n) => sent += n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next notice; `None`: the supervisor has ended. May be dropped while it waits.
+    async fn notice(&mut self) -> Option<Notice> {
+        loop {
+            if let Some(body) = self.frames.next() {
+                match Notice::read(&body) {
+                    Some(notice) => return Some(notice),
+                    None => continue,
+                }
+            }
+            self.socket.readable().await.ok()?;
+            let mut bytes = [0; 4096];
+            match self.socket.try_read(&mut bytes) {
+                Ok(n) if n > 0 && self.frames.push(&bytes[..n]) => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// Waits until the command and all that it started have ended. May be dropped while it waits, and called again.
+    pub async fn ended(&mut self) -> Ended {
+        while self.ended.is_none() {
+            match self.notice().await {
+                Some(Notice::Ended(ended)) => self.ended = Some(ended),
+                Some(_) => {}
+                None => return Ended { left: self.end_orphans().await, ..Ended::default() },
+            }
+        }
+        self.tidy().await;
+        self.ended.clone().unwrap_or_default()
+    }
+
+    /// Kills a supervisor that does not do its work, and all that is below it.
+    pub async fn give_up(&mut self) -> Ended {
+        let _ = self.process.start_kill();
+        Ended { left: self.end_orphans().await, ..Ended::default() }
+    }
+
+    /// The means to end the command while somebody else waits for it.
+    pub fn control(&self) -> Control {
+        Control(Rc::downgrade(&self.socket))
+    }
+
+    /// Waits a moment for the end of the supervisor itself, which removes the home of its command.
+    async fn tidy(&mut self) {
+        let _ = tokio::time::timeout(TIDY, self.process.wait()).await;
+    }
+
+    /// Ends what a supervisor that was ended from outside has left; returns what cannot be ended.
+    async fn end_orphans(&mut self) -> Vec<i32> {
+        let _ = self.process.start_kill(); // it may have closed its socket and live
+        let _ = self.process.wait().await;
+        let left = orphans::end_all(self.start).await;
+        if left.is_empty() {
+            remove(self.home.clone()).await;
+        }
+        left
+    }
+}
+
+/// Ends a command whose [`Running`] somebody else waits for.
+#[derive(Clone, Debug)]
+pub struct Control(Weak<UnixStream>);
+
+impl Control {
+    /// Has the command ended, at once or after its grace; waits for nothing.
+    pub fn end(&self, at_once: bool) {
+        let order = if at_once { Order::Kill } else { Order::End };
+        if let Some(socket) = self.0.upgrade() {
+            // Nothing but a few orders is ever under way, so the socket has room. It fails where the supervisor has ended.
+            let _ = socket.try_write(&wire::frame(order.to_bytes()));
+        }
+    }
+}
+
+/// Removes the home of a command whose supervisor does not do it any more. It takes a thread of its own: a command may have made it large.
+async fn remove(home: PathBuf) {
+    let (send, done) = tokio::sync::oneshot::channel();
+    let work = move || {
+        drop(Scratch::adopt(home));
+        let _ = send.send(()); // nobody waits any more where it took long
+    };
+    if std::thread::Builder::new().spawn(work).is_ok() {
+        let _ = tokio::time::timeout(TIDY, done).await;
+    }
+}
+
+/// This program, even when its file was replaced while it runs.
+fn own_program() -> &'static OsStr {
+    OsStr::new("/proc/self/exe")
+}
+
+/// A supervisor that waits for a job.
+mod reserve {
+    use super::Supervisor;
+    use std::cell::{Cell, RefCell};
+
+    thread_local! {
+        // Of the thread with the event loop: its sockets belong to that.
+        static WAITING: RefCell<Option<Supervisor>> = const { RefCell::new(None) };
+        static IS_KEPT: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Keeps one from now on.
+    pub fn keep() {
+        IS_KEPT.set(true);
+    }
+
+    /// Takes it, if it is there and runs.
+    pub fn take() -> Option<Supervisor> {
+        WAITING.take().and_then(|mut one| one.process.try_wait().is_ok_and(|end| end.is_none()).then_some(one))
+    }
+
+    /// Starts one with `spawn` if none is there.
+    pub fn refill(spawn: impl FnOnce() -> std::io::Result<Supervisor>) {
+        if IS_KEPT.get() && WAITING.with_borrow(Option::is_none) {
+            // Without one the next call starts its own, and reports what is wrong.
+            WAITING.set(spawn().ok());
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The supervisor: the process that keeps the deadline of one command, and ends it and all that it started.
+
+use super::control::{Ended, INIT, LAUNCH, Notice, Order};
+use super::in_force::InForce;
+use super::job::Job;
+use super::namespace::{self, Namespaces};
+use super::signals::ChildSignals;
+use super::wire::{self, Frames};
+use super::{privacy, signal_scope, tree};
+use crate::command::confine::group::CallGroup;
+use crate::command::confine::hierarchy::Controller;
+use crate::command::scratch::Scratch;
+use nix::sys::signal::{Signal as NixSignal, kill};
+use nix::unistd::Pid as NixPid;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long killing may take before the supervisor gives up: a process in the middle of a device's work cannot be killed.
+const GIVE_UP: Duration = Duration::from_secs(2);
+/// How long to wait before killing again what was forked during the last round.
+const ROUND: Duration = Duration::from_millis(5);
+/// How many processes that could not be ended are listed.
+const LISTED: usize = 20;
+
+/// Runs the job that comes on standard input, and returns when nothing of it is left. `is_plain`: without namespaces.
+pub fn supervise(is_plain: bool) -> ExitCode {
+    let Ok(upstream) = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from) else {
+        return ExitCode::FAILURE;
+    };
+    // Leaves the terminal. Fails only for the leader of a process group, which a fresh child is not.
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let Ok(namespaces) = (if is_plain { Ok(Namespaces::None) } else { namespace::enter() }) else {
+        let _ = wire::send(&upstream, &Notice::Unusable.to_bytes(), &[]);
+        return ExitCode::FAILURE;
+    };
+    privacy::keep_private();
+    let mut home = None;
+    let notice = match begin(&upstream, namespaces, &mut home) {
+        Ok(mut watch) => watch.until_ended(),
+        // `tool-exec` is gone, or did not start this process.
+        Err(e) if e.kind() == ErrorKind::UnexpectedEof => return ExitCode::FAILURE,
+        Err(e) => Notice::NotStarted(e.to_string()),
+    };
+    let _ = wire::send(&upstream, &notice.to_bytes(), &[]);
+    drop(home); // no process is left that could use it
+    ExitCode::SUCCESS
+}
+
+/// Starts a launch stage, takes a job and passes it on.
+fn begin(upstream: &UnixStream, namespaces: Namespaces, home: &mut Option<Scratch>) -> std::io::Result<Watch> {
+    let signals = ChildSignals::new()?;
+    let is_scoped = namespaces == Namespaces::None && signal_scope::enter();
+    // The launch stage gets no file that this process was handed but its standard ones.
+    close_fds::set_fds_cloexec(3, &[]);
+    let (socket, theirs) = UnixStream::pair()?;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("tool-exec").arg(LAUNCH).args((namespaces != Namespaces::None).then_some(INIT)).env_clear();
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.process_group(0).spawn()?;
+    drop(command); // with it this process's copy of the launch stage's end of the socket
+    // What comes before this is done while the job is not there yet.
+    let (body, files) = wire::receive(upstream)?;
+    let job = Job::read(&body)?;
+    let start = Instant::now();
+    *home = Some(Scratch::make(&job.home).map_err(|e| {
+        let what = format!("{}: its home cannot be made, check TMPDIR: {e}", job.home.display());
+        std::io::Error::new(e.kind(), what)
+    })?);
+    // Before it gets its job, so that all of the command is in the group.
+    let group = CallGroup::make(&job.together).filter(|group| group.add(child.id()));
+    let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
+    wire::send(&socket, &body, &files)?;
+    socket.set_nonblocking(true)?;
+    let upstream = upstream.try_clone()?;
+    upstream.set_nonblocking(true)?;
+    Ok(Watch {
+        upstream: Some((upstream, Frames::default())),
+        launch: Some((socket, Frames::default())),
+        signals,
+        namespaces,
+        is_scoped,
+        group,
+        leader: i32::try_from(child.id()).ok().and_then(Pid::from_raw),
+        grace: job.grace,
+        deadline: job.deadline.and_then(|time| start.checked_add(time)),
+        started: None,
+        is_reported: false,
+        refusal: None,
+        status: None,
+        kill_at: None,
+        is_warned: false,
+        is_timeout: false,
+    })
+}
+
+/// A command that runs.
+struct Watch {
+    /// The socket to `tool-exec`, while that is there.
+    upstream: Option<(UnixStream, Frames)>,
+    /// The socket to the launch stage: closed when that ends or becomes the command.
+    launch: Option<(UnixStream, Frames)>,
+    signals: ChildSignals,
+    namespaces: Namespaces,
+    /// Whether this process and all below it can signal nobody else.
+    is_scoped: bool,
+    /// The control group of the launch stage and of all below it, where there is one.
+    group: Option<CallGroup>,
+    /// The launch stage, which may have become the command, until it is waited for: then the system may give its number to another.
+    leader: Option<Pid>,
+    grace: Duration,
+    deadline: Option<Instant>,
+    started: Option<InForce>,
+    /// Whether the start of the command was reported to `tool-exec`.
+    is_reported: bool,
+    /// Why the command did not run.
+    refusal: Option<String>,
+    /// How the command ended.
+    status: Option<i32>,
+    /// When whatever is left is killed; `None`: the command may go on.
+    kill_at: Option<Instant>,
+    /// Whether SIGTERM was sent.
+    is_warned: bool,
+    is_timeout: bool,
+}
+
+impl Watch {
+    /// Waits until nothing is left, and returns how it ended.
+    fn until_ended(&mut self) -> Notice {
+        loop {
+            self.hear_launch();
+            self.hear_upstream();
+            let is_gone = self.reap();
+            if is_gone {
+                self.hear_launch(); // what it sent last
+                return self.ended(vec![]);
+            }
+            let now = Instant::now();
+            if self.status.is_some() {
+                self.end_at(now + self.grace);
+            }
+            if self.deadline.is_some_and(|deadline| deadline <= now) && self.kill_at.is_none() {
+                self.is_timeout = true;
+                self.end_at(now + self.grace);
+            }
+            let wait = match self.kill_at {
+                None => self.deadline.map(|deadline| deadline - now),
+                Some(at) if at > now => {
+                    if !std::mem::replace(&mut self.is_warned, true) {
+                        self.terminate();
+                    }
+                    Some(at - now)
+                }
+                Some(at) if now < at + GIVE_UP => {
+                    self.kill();
+                    Some(ROUND)
+                }
+                Some(_) => {
+                    let left = tree::below().into_iter().filter(|p| !p.is_zombie).map(|p| p.pid);
+                    return self.ended(left.take(LISTED).collect());
+                }
+            };
+            let sockets: Vec<&UnixStream> =
+                [&self.upstream, &self.launch].into_iter().flatten().map(|(socket, _)| socket).collect();
+            self.signals.wait(&sockets, wait);
+        }
+    }
+
+    fn ended(&mut self, left: Vec<i32>) -> Notice {
+        if let (Some(in_force), None, false) = (self.started, &self.refusal, self.is_reported) {
+            self.report(&Notice::Started(in_force)); // it has ended before its start was seen
+        }
+        match self.refusal.take() {
+            Some(why) if left.is_empty() => Notice::NotStarted(why),
+            _ => {
+                let is_out_of_memory = self.group.as_ref().is_some_and(CallGroup::ran_out_of_memory);
+                Notice::Ended(Ended { status: self.status, is_timeout: self.is_timeout, is_out_of_memory, left })
+            }
+        }
+    }
+
+    /// Has everything killed at that time, or earlier if that was said before.
+    fn end_at(&mut self, time: Instant) {
+        self.kill_at = Some(self.kill_at.map_or(time, |at| at.min(time)));
+    }
+
+    /// Takes what `tool-exec` orders.
+    fn hear_upstream(&mut self) {
+        let Some((socket, orders)) = &mut self.upstream else { return };
+        let is_open = orders.read(socket);
+        let all: Vec<_> = std::iter::from_fn(|| orders.next()).collect();
+        if !is_open {
+            self.upstream = None;
+        }
+        let now = Instant::now();
+        for order in all.iter().filter_map(|body| Order::read(body)) {
+            self.end_at(if order == Order::Kill { now } else { now + self.grace });
+        }
+        if !is_open {
+            self.end_at(now + self.grace);
+        }
+    }
+
+    /// Takes what the launch stage reports.
+    fn hear_launch(&mut self) {
+        let Some((socket, notices)) = &mut self.launch else { return };
+        let is_open = notices.read(socket);
+        let all: Vec<_> = std::iter::from_fn(|| notices.next()).collect();
+        if !is_open {
+            self.launch = None;
+        }
+        for notice in all.iter().filter_map(|body| Notice::read(body)) {
+            match notice {
+                Notice::Started(in_force) => {
+                    let user_namespace = self.namespaces == Namespaces::UserAndPid;
+                    let limits = |controller| self.group.as_ref().is_some_and(|group| group.limits(controller));
+                    let memory_limit = limits(Controller::Memory);
+                    let process_limit = limits(Controller::Processes);
+                    self.started = Some(InForce { user_namespace, memory_limit, process_limit, ..in_force });
+                }
+                Notice::NotStarted(why) => self.refusal = Some(why),
+                Notice::Exited(status) => self.status = Some(status),
+                Notice::Unusable | Notice::Ended(_) => {}
+            }
+        }
+        // A launch stage that becomes the command reports before that: its socket closes when it has succeeded.
+        let runs = self.namespaces != Namespaces::None || !is_open;
+        if let (Some(in_force), true, None, false) = (self.started, runs, &self.refusal, self.is_reported) {
+            self.is_reported = true;
+            self.report(&Notice::Started(in_force));
+        }
+    }
+
+    fn report(&self, notice: &Notice) {
+        if let Some((socket, _)) = &self.upstream {
+            let _ = wire::send(socket, &notice.to_bytes(), &[]); // fails where nobody is left to read it
+        }
+    }
+
+    /// Takes the processes that have ended. `true`: none is left below this one.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, how))) if Some(pid) == self.leader => {
+                    self.leader = None;
+                    if self.namespaces == Namespaces::None {
+                        self.status = how.exit_status().or(how.terminating_signal().map(|n| 128 + n));
+                    }
+                }
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+
+    /// Asks the command, and all that it started, to end.
+    fn terminate(&mut self) {
+        if self.namespaces != Namespaces::None {
+            if let Some((socket, _)) = &self.launch {
+                let _ = wire::send(socket, Order::End.to_bytes(), &[]); // fails where it ends already
+            }
+            return;
+        }
+        if let Some(leader) = self.leader {
+            // One call for the whole group: a process that forks cannot outrun it.
+            let _ = kill_process_group(leader, Signal::TERM);
+        }
+        tree::signal_all(&tree::below(), Signal::TERM);
+    }
+
+    /// Kills the command, and all that it started.
+    fn kill(&self) {
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        if self.namespaces != Namespaces::None {
+            if let Some(init) = self.leader {
+                let _ = kill_process(init, Signal::KILL); // the system kills all others of the namespace with it
+            }
+        } else if self.is_scoped {
+            // Every process that this one may signal, which are those below it: none can outrun one call.
+            let _ = kill(NixPid::from_raw(-1), NixSignal::SIGKILL);
+        } else {
+            if let Some(leader) = self.leader {
+                let _ = kill_process_group(leader, Signal::KILL);
+            }
+            tree::signal_all(&tree::below(), Signal::KILL);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Frames on a socket: a length of four bytes, and that many bytes. Files go with a frame as SCM_RIGHTS (unix(7)).
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use std::io::{Error, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+/// How many files one frame takes along at most.
+const FILES: usize = 3;
+/// The longest frame, in bytes. Linux takes a command line and an environment of 6 MiB at most (execve(2)).
+const LONGEST: usize = 64 << 20;
+
+/// The frame of `body`. A body that is too long to be a frame makes one that no reader accepts.
+pub fn frame(body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    [&length.to_le_bytes(), body].concat()
+}
+
+/// Sends the beginning of `bytes`, and `files` with it; returns how many bytes were sent.
+///
+/// # Errors
+/// When the system refuses: the other end is closed, or the socket does not wait and is full.
+pub fn send_files(socket: impl AsFd, bytes: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() && !control.push(SendAncillaryMessage::ScmRights(files)) {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    Ok(sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
+}
+
+/// Sends a frame and `files` with it; waits until the socket takes it.
+///
+/// # Errors
+/// When the other end is closed.
+pub fn send(mut socket: &UnixStream, body: &[u8], files: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+    let frame = frame(body);
+    let sent = send_files(socket, &frame, files)?;
+    socket.write_all(&frame[sent..])
+}
+
+/// Waits for one frame, and takes the files that come with it.
+///
+/// # Errors
+/// When the other end closes first.
+pub fn receive(mut socket: &UnixStream) -> std::io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FILES))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut length = [0; 4];
+    let came = recvmsg(socket, &mut [IoSliceMut::new(&mut length)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let mut files = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(more) = message {
+            files.extend(more);
+        }
+    }
+    if came.bytes == 0 {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    socket.read_exact(&mut length[came.bytes..])?;
+    let mut body = vec![0; body_length(length)?];
+    socket.read_exact(&mut body)?;
+    Ok((body, files))
+}
+
+/// The length that a frame begins with.
+fn body_length(length: [u8; 4]) -> std::io::Result<usize> {
+    usize::try_from(u32::from_le_bytes(length))
+        .ok()
+        .filter(|n| *n <= LONGEST)
+        .ok_or_else(|| Error::new(ErrorKind::InvalidData, "a frame is too long"))
+}
+
+/// Frames that come in pieces.
+#[derive(Debug, Default)]
+pub struct Frames(Vec<u8>);
+
+impl Frames {
+    /// Reads once from a socket that does not wait. `false`: the other end is closed, or its bytes are not frames.
+    pub fn read(&mut self, mut socket: &UnixStream) -> bool {
+        let mut bytes = [0; 4096];
+        match socket.read(&mut bytes) {
+            Ok(0) => false,
+            Ok(n) => self.push(&bytes[..n]),
+            Err(e) => matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted),
+        }
+    }
+
+    /// Adds bytes. `false`: they are not frames.
+    pub fn push(&mut self, bytes: &[u8]) -> bool {
+        self.0.extend_from_slice(bytes);
+        self.0.first_chunk().is_none_or(|length| body_length(*length).is_ok())
+    }
+
+    /// The next whole frame.
+    pub fn next(&mut self) -> Option<Vec<u8>> {
+        let length = body_length(*self.0.first_chunk()?).ok()?;
+        let body = self.0.get(4..4 + length)?.to_vec();
+        self.0.drain(..4 + length);
+        Some(body)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn a_frame_and_its_files_arrive_and_longer_frames_are_refused() {
+        let (one, other) = UnixStream::pair().unwrap();
+        let long = vec![7; 1 << 20];
+        let sender = std::thread::spawn(move || {
+            let file = File::open("/dev/null").unwrap();
+            send(&one, b"first", &[file.as_fd(), file.as_fd(), file.as_fd()]).unwrap();
+            send(&one, &long, &[]).unwrap();
+            (&one).write_all(&u32::MAX.to_le_bytes()).unwrap();
+        });
+        let (body, files) = receive(&other).unwrap();
+        assert_eq!((body.as_slice(), files.len()), (&b"first"[..], 3));
+        assert_eq!(receive(&other).unwrap().0.len(), 1 << 20);
+        assert_eq!(receive(&other).unwrap_err().kind(), ErrorKind::InvalidData);
+        sender.join().unwrap();
+        assert_eq!(receive(&other).unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
+    fn frames_come_in_any_pieces() {
+        let bytes = [frame(b"one"), frame(b""), frame(b"three")].concat();
+        let (mut frames, mut all) = (Frames::default(), Vec::new());
+        for byte in &bytes {
+            assert!(frames.push(&[*byte]));
+            all.extend(frames.next());
+        }
+        assert_eq!(all, [&b"one"[..], b"", b"three"]);
+        assert!(!frames.push(&[0xff; 4]));
+    }
+}

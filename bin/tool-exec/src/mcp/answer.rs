@@ -1,0 +1,115 @@
+//! The result of a tool of a server as the answer to a call.
+
+use crate::store::Outputs;
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
+use tool::{Answer, Status};
+
+/// Base64 with or without its padding.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+/// Why an answer of a server is an error.
+pub const NO_RESULT: &str = "its answer is not the result of a tool";
+
+/// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio or resource into a file and describes it in one line.
+/// Uses the structured content if there is no text. The model reads at most `max` bytes, see [`Outputs::readable`].
+///
+/// # Errors
+/// The value is not a result of a tool: what a server did wrong must not look like a tool that had nothing to say.
+pub fn answer(result: &Value, outputs: &Outputs, max: Option<usize>) -> Result<Answer, String> {
+    if !is_result(result) {
+        return Err(NO_RESULT.to_owned());
+    }
+    let content = result.get("content").and_then(Value::as_array);
+    let mut parts: Vec<String> = content.into_iter().flatten().map(|part| text_of(part, outputs)).collect();
+    if parts.is_empty()
+        && let Some(structured) = result.get("structuredContent")
+    {
+        parts.push(structured.to_string());
+    }
+    let output = parts.join("\n");
+    let has_failed = result.get("isError").and_then(Value::as_bool) == Some(true);
+    if has_failed && output.trim().is_empty() {
+        return Ok(Answer::new(Status::Error, "The tool failed and did not say why."));
+    }
+    Ok(of_text(if has_failed { Status::Error } else { Status::Success }, &output, outputs, max))
+}
+
+/// Whether a value can be read as a `tools/call` result.
+fn is_result(value: &Value) -> bool {
+    value.is_object()
+        && value.get("content").is_none_or(Value::is_array)
+        && value.get("isError").is_none_or(Value::is_boolean)
+}
+
+/// The answer to a call that failed. The reason may come from the server, so the model reads at most `max` bytes of it.
+pub fn failure(why: &str, outputs: &Outputs, max: Option<usize>) -> Answer {
+    of_text(Status::Error, why, outputs, max)
+}
+
+fn of_text(status: Status, text: &str, outputs: &Outputs, max: Option<usize>) -> Answer {
+    let readable = outputs.readable(text.as_bytes(), max);
+    Answer {
+        output_bytes: text.len() as u64,
+        truncated: readable.truncated,
+        binary: readable.binary,
+        output_file: readable.file,
+        replaced: readable.replaced,
+        ..Answer::new(status, readable.text)
+    }
+}
+
+/// One part of the content as text.
+fn text_of(part: &Value, outputs: &Outputs) -> String {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let kind = text(part, "type").unwrap_or_default();
+    match &*kind {
+        "text" => text(part, "text").unwrap_or_default(),
+        "image" | "audio" => describe(&kind, part, "data", outputs),
+        "resource" => match part.get("resource") {
+            Some(resource) => match text(resource, "text") {
+                Some(inner) => inner,
+                None => {
+                    let uri = text(resource, "uri").unwrap_or_default();
+                    describe(&format!("resource {uri}"), resource, "blob", outputs)
+                }
+            },
+            None => "[a resource without content]".to_owned(),
+        },
+        "resource_link" => {
+            let named = |key| text(part, key).map(|value| format!(" {value}")).unwrap_or_default();
+            format!("[a resource:{}{}{}]", named("uri"), named("name"), named("mimeType"))
+        }
+        _ => part.to_string(),
+    }
+}
+
+/// A part that is not text, in one line: what it is, how large, and the file that holds it.
+fn describe(what: &str, part: &Value, key: &str, outputs: &Outputs) -> String {
+    let data = part.get(key).and_then(Value::as_str).unwrap_or_default();
+    let media = part.get("mimeType").and_then(Value::as_str).unwrap_or("of an unknown type");
+    let Ok(bytes) = BASE64.decode(data) else {
+        return format!("[{what}: {media}, which is not readable as base64]");
+    };
+    let length = bytes.len();
+    match outputs.keep(&bytes, extension(media)) {
+        Ok(path) => format!("[{what}: {media}, {length} bytes, in the file {path}]"),
+        Err(why) => format!("[{what}: {media}, {length} bytes, not kept: {why}]"),
+    }
+}
+
+/// The end of the name of a file of this media type: what follows the slash (`image/png`), without a suffix (`image/svg+xml`).
+fn extension(media: &str) -> &str {
+    let media = media.split(';').next().unwrap_or_default().trim();
+    match media {
+        "image/jpeg" => "jpg",
+        "audio/mpeg" => "mp3",
+        "text/plain" => "txt",
+        _ => media.split_once('/').map_or("", |(_, kind)| kind.split('+').next().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,301 @@
+//! The servers of a tools file: each is started when it is needed, and again after it has ended.
+
+use super::http;
+use super::lock_file::LockFile;
+use super::program::{Confines, ServerProcess};
+use super::session::Session;
+use super::stdio::Faults;
+use crate::command::scratch::HomeNames;
+use redact::Redactor;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use tool::Hash;
+use tool::mcp::{Change, Definition, Link, Lock, LockedServer, Server, Servers, differences};
+
+/// How long a server may take until its tools are known. Programs that are downloaded first (npx, uvx) take their time.
+const START: Duration = Duration::from_secs(60);
+
+/// How long to wait for a server that is just being started, before it is left to end with this process.
+const CLOSE: Duration = Duration::from_secs(1);
+
+const UNKNOWN: &str = "the tools file has no such server";
+
+/// The servers of a tools file. Only tools that are as they were locked are called.
+#[derive(Debug)]
+pub struct Pool {
+    /// The servers.
+    pub servers: Servers,
+    lock: Lock,
+    /// The lock file.
+    pub file: LockFile,
+    /// The folder of the tools file.
+    folder: PathBuf,
+    homes: RefCell<HomeNames>,
+    confines: Confines,
+    /// Takes the secrets of this process, and those that it gives to servers, out of what is shown.
+    pub redactor: Redactor,
+    slots: HashMap<String, tokio::sync::Mutex<Slot>>,
+    /// Whether a server was found whose tools are not as they were locked.
+    is_blocked: Cell<bool>,
+}
+
+/// A server's place.
+#[derive(Debug, Default)]
+struct Slot {
+    running: Option<Rc<Running>>,
+    was_started: bool,
+}
+
+/// A server that runs.
+#[derive(Debug)]
+struct Running {
+    session: Rc<Session>,
+    checked: tokio::sync::Mutex<Checked>,
+}
+
+/// What the last comparison of a server's tools with the lock found.
+#[derive(Debug, Default)]
+struct Checked {
+    /// How many changes the server had reported before its tools were listed for it.
+    changes: u64,
+    /// Tools that are not as they were locked; no call of them runs any more.
+    changed: Vec<String>,
+}
+
+impl Running {
+    fn new(session: Session, changed: Vec<String>) -> Self {
+        Running { session: Rc::new(session), checked: tokio::sync::Mutex::new(Checked { changes: 0, changed }) }
+    }
+}
+
+impl Pool {
+    /// The servers of the tools file in `folder`, with the tools that were locked. `confines` their programs; `redactor` takes secrets out
+    /// of what is shown.
+    pub fn new(
+        servers: Servers,
+        (lock, file): (Lock, LockFile),
+        folder: &Path,
+        confines: Confines,
+        redactor: Redactor,
+    ) -> Self {
+        let slots = servers.list.iter().map(|server| (server.name.clone(), tokio::sync::Mutex::default())).collect();
+        let (homes, folder) = (RefCell::new(HomeNames::new()), folder.to_owned());
+        Pool { servers, lock, file, folder, homes, confines, redactor, slots, is_blocked: Cell::new(false) }
+    }
+
+    /// A digest of the servers and of what confines them: that of a hub and of its clients must be the same.
+    pub fn hash(&self) -> Hash {
+        tool::sha256(&[&self.servers.hash()[..], self.confines.least.name().as_bytes()].concat())
+    }
+
+    /// Whether a server was found whose tools are not as they were locked.
+    pub fn is_blocked(&self) -> bool {
+        self.is_blocked.get()
+    }
+
+    /// Starts the server of this name, unless it runs. Waits for it as long as a start may take.
+    ///
+    /// # Errors
+    /// Why it does not run, for the model.
+    pub async fn ready(&self, name: &str) -> Result<(), String> {
+        let started = tokio::time::timeout(START, self.running(name)).await;
+        started.unwrap_or_else(|_| Err(late())).map(drop)
+    }
+
+    /// The session with the server of this name, for a call of `tool`. Lists the server's tools first if it reported a change since they were
+    /// last compared with the lock. Whoever drops the future leaves the comparison to the next call.
+    ///
+    /// # Errors
+    /// Why the call cannot be made, for the model.
+    pub async fn session(&self, name: &str, tool: &str) -> Result<Rc<Session>, String> {
+        let running = self.running(name).await?;
+        let server = self.server(name)?;
+        let mut checked = running.checked.lock().await;
+        // The count is taken before the list is asked for: a change that is reported meanwhile makes the next call ask again.
+        let changes = running.session.changes();
+        if checked.changes != changes {
+            let listed = running.session.tools(name).await;
+            let tools =
+                listed.map_err(|e| format!("its tools have changed, and cannot be compared with the lock: {e}"))?;
+            *checked = Checked { changes, changed: self.check(server, &offered(server, tools)) };
+        }
+        if checked.changed.iter().any(|changed| changed == tool) {
+            return Err(format!(
+                "the server describes the tool {tool:?} not as it was locked, so it is not called; a person must look at the change and run {}",
+                self.file.update()
+            ));
+        }
+        Ok(Rc::clone(&running.session))
+    }
+
+    /// The server of this name, which is started unless it runs.
+    async fn running(&self, name: &str) -> Result<Rc<Running>, String> {
+        let server = self.server(name)?;
+        let mut slot = self.slots.get(name).ok_or(UNKNOWN)?.lock().await;
+        if let Some(running) = slot.running.as_ref().filter(|running| !running.session.is_lost()) {
+            return Ok(Rc::clone(running));
+        }
+        if slot.was_started {
+            ::stdio::message("tool-exec", &format!("the server {name:?} has ended and is started again"));
+        }
+        slot.running = None;
+        slot.was_started = true;
+        let (session, tools) = self.start(server).await?;
+        let running = Rc::new(Running::new(session, self.check(server, &tools)));
+        slot.running = Some(Rc::clone(&running));
+        Ok(running)
+    }
+
+    fn server(&self, name: &str) -> Result<&Server, String> {
+        self.servers.get(name).ok_or_else(|| UNKNOWN.to_owned())
+    }
+
+    /// Starts all servers, and returns their tools in the order of the file.
+    ///
+    /// # Errors
+    /// The first that does not start.
+    pub async fn start_all(&self) -> anyhow::Result<Vec<(&Server, Vec<Definition>)>> {
+        let starting = self.servers.list.iter().map(|server| async move {
+            let failed = |e: String| {
+                let text = format!("the server {:?} ({}): {e}", server.name, server.target());
+                anyhow::Error::msg(self.redactor.text(&text).into_owned())
+            };
+            let (session, tools) = self.start(server).await.map_err(failed)?;
+            if let Some(slot) = self.slots.get(&server.name) {
+                let mut slot = slot.lock().await;
+                (slot.running, slot.was_started) = (Some(Rc::new(Running::new(session, Vec::new()))), true);
+            }
+            anyhow::Ok((server, tools))
+        });
+        join_all(starting).await.into_iter().collect()
+    }
+
+    /// What differs between the tools that were locked and those that the servers have.
+    pub fn changes(&self, all: &[(&Server, Vec<Definition>)]) -> Vec<Change> {
+        all.iter().flat_map(|(server, tools)| differences(self.locked(server), tools)).collect()
+    }
+
+    /// What differs between the tools that were locked and those that the servers have now, line by line. Starts servers that have ended.
+    ///
+    /// # Errors
+    /// The first server that does not start or does not answer.
+    pub async fn check_all(&self) -> anyhow::Result<Vec<String>> {
+        let mut lines = Vec::new();
+        for server in &self.servers.list {
+            let failed = |e: String| anyhow::anyhow!("the server {:?}: {e}", server.name);
+            let listing = async { self.session(&server.name, "").await?.tools(&server.name).await };
+            let listed = tokio::time::timeout(START, listing).await.unwrap_or_else(|_| Err(late()));
+            let tools = offered(server, listed.map_err(failed)?);
+            lines.extend(differences(self.locked(server), &tools).iter().flat_map(Change::lines));
+        }
+        Ok(lines)
+    }
+
+    /// A tool as it was locked.
+    pub fn definition(&self, server: &str, tool: &str) -> Option<&Definition> {
+        self.lock.server(server)?.tools.iter().find(|locked| locked.tool == tool)
+    }
+
+    /// The lock over these tools.
+    pub fn lock_of(all: &[(&Server, Vec<Definition>)]) -> Lock {
+        let servers =
+            all.iter().map(|(server, tools)| LockedServer { name: server.name.clone(), tools: tools.clone() });
+        Lock { servers: servers.collect() }
+    }
+
+    /// Ends all servers.
+    pub async fn close(&self) {
+        let closing = self.slots.values().map(|slot| async {
+            // A server that is just being started holds its place; it ends with this process.
+            let Ok(mut slot) = tokio::time::timeout(CLOSE, slot.lock()).await else { return };
+            let running = slot.running.take().and_then(Rc::into_inner);
+            if let Some(session) = running.and_then(|running| Rc::into_inner(running.session)) {
+                session.close().await;
+            }
+        });
+        join_all(closing).await;
+    }
+
+    /// Shows what differs from the lock, and returns the names of the tools that must not be called.
+    fn check(&self, server: &Server, tools: &[Definition]) -> Vec<String> {
+        let changes = differences(self.locked(server), tools);
+        if !changes.is_empty() {
+            self.is_blocked.set(true);
+            show(&changes);
+            ::stdio::message(
+                "tool-exec",
+                &format!("these tools are blocked; to accept them, run {}", self.file.update()),
+            );
+        }
+        // A tool that is new is not offered, so it cannot be called.
+        let name = |change| match change {
+            Change::New(of) | Change::Removed(of) | Change::Changed { new: of, .. } => of.tool,
+        };
+        changes.into_iter().map(name).collect()
+    }
+
+    fn locked(&self, server: &Server) -> &[Definition] {
+        self.lock.server(&server.name).map_or(&[], |locked| &locked.tools)
+    }
+
+    async fn start(&self, server: &Server) -> Result<(Session, Vec<Definition>), String> {
+        let faults = Faults::new(&server.name, &self.redactor);
+        let opening = async {
+            let session = match &server.link {
+                Link::Stdio(program) => {
+                    let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
+                    let (process, transport) =
+                        ServerProcess::start(program, &self.folder, &home, &self.confines, faults.clone()).await?;
+                    Session::open(transport, faults, Some(process)).await?
+                }
+                Link::Http(endpoint) => Session::open(http::connect(endpoint)?, faults, None).await?,
+            };
+            let tools = session.tools(&server.name).await?;
+            Ok((session, offered(server, tools)))
+        };
+        match tokio::time::timeout(START, opening).await {
+            Ok(opened) => opened,
+            Err(_) => Err(late()),
+        }
+    }
+}
+
+/// Why a server that takes too long to start is given up.
+fn late() -> String {
+    format!("it did not answer within {START:?}")
+}
+
+/// Shows changes to a person.
+pub fn show(changes: &[Change]) {
+    for line in changes.iter().flat_map(Change::lines) {
+        ::stdio::message("tool-exec", &line);
+    }
+}
+
+/// The tools that the tools file offers.
+fn offered(server: &Server, mut tools: Vec<Definition>) -> Vec<Definition> {
+    tools.retain(|tool| server.offers(&tool.tool));
+    tools
+}
+
+/// Waits for all futures at once, and returns what they return, in their order.
+async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
+    let mut all: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
+    std::future::poll_fn(|context| {
+        let mut is_ready = true;
+        for (future, done) in &mut all {
+            if done.is_none() {
+                match future.as_mut().poll(context) {
+                    std::task::Poll::Ready(value) => *done = Some(value),
+                    std::task::Poll::Pending => is_ready = false,
+                }
+            }
+        }
+        if is_ready { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+    })
+    .await;
+    all.into_iter().filter_map(|(_, done)| done).collect()
+}

@@ -1,0 +1,213 @@
+//! A session with one server: greeting, the list of tools, calls.
+
+use super::answer::NO_RESULT;
+use super::listener::{Listener, Step};
+use super::program::ServerProcess;
+use super::stdio::Faults;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, PaginatedRequestParams,
+    ServerResult,
+};
+use rmcp::service::{ClientInitializeError, PeerRequestOptions, RequestHandle, RunningService, ServiceError};
+use rmcp::transport::Transport;
+use rmcp::{RoleClient, ServiceExt};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tool::mcp::Definition;
+
+/// The most tools of one server.
+const MOST_TOOLS: usize = 1024;
+/// The most pages of a list of tools.
+const MOST_PAGES: usize = 256;
+/// How much progress waits for a slow reader.
+const STEPS: usize = 64;
+/// How long the last words to a server may take.
+const CLOSE: Duration = Duration::from_secs(1);
+/// How long a program may take to end by itself when its input has ended.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A session with one server. It ends with this value.
+#[derive(Debug)]
+pub struct Session {
+    service: RunningService<RoleClient, Listener>,
+    listener: Listener,
+    faults: Faults,
+    process: Option<RefCell<ServerProcess>>,
+}
+
+/// A call that a server has taken.
+pub struct OpenCall {
+    steps: mpsc::Receiver<Step>,
+    handle: RequestHandle<RoleClient>,
+    listener: Listener,
+}
+
+/// What comes of a call.
+pub enum Outcome {
+    /// It goes on.
+    Step(Step),
+    /// Its result as JSON, or the reason why it failed, for the model.
+    Done(Result<Value, String>),
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.listener.forget(&self.handle.progress_token);
+    }
+}
+
+impl Session {
+    /// Greets a server.
+    ///
+    /// # Errors
+    /// Why there is no session, for people.
+    pub async fn open<T>(transport: T, faults: Faults, mut process: Option<ServerProcess>) -> Result<Session, String>
+    where
+        T: Transport<RoleClient> + Send + 'static,
+    {
+        let listener = Listener::default();
+        match listener.clone().serve(transport).await {
+            Ok(service) => Ok(Session { service, listener, faults, process: process.map(RefCell::new) }),
+            Err(e) => {
+                let what = match (faults.last(), &e) {
+                    (Some(fault), _) => format!("it {fault}"),
+                    (None, ClientInitializeError::ConnectionClosed(_)) => "it ended before it answered".to_owned(),
+                    (None, ClientInitializeError::TransportError { .. }) if process.is_some() => {
+                        "it ended before it answered".to_owned()
+                    }
+                    (None, ClientInitializeError::TransportError { error, .. }) => {
+                        error.error.to_string().trim_start_matches("Client error: ").to_owned()
+                    }
+                    (None, e) => e.to_string(),
+                };
+                if let Some(process) = &mut process {
+                    let _ = tokio::time::timeout(CLOSE, process.ended()).await; // so that all of its errors are here
+                }
+                let errors = process.and_then(|process| process.errors());
+                Err(with_errors(what, errors))
+            }
+        }
+    }
+
+    /// Whether the connection is lost.
+    pub fn is_lost(&self) -> bool {
+        self.service.peer().is_transport_closed() || self.faults.last().is_some()
+    }
+
+    /// How often the server has reported that its tools have changed.
+    pub fn changes(&self) -> u64 {
+        self.listener.changes()
+    }
+
+    /// All tools of the server `name`, from all pages of the list. Of two tools of one name the first counts.
+    ///
+    /// # Errors
+    /// What is wrong with the list, for people.
+    pub async fn tools(&self, name: &str) -> Result<Vec<Definition>, String> {
+        let mut all: Vec<Definition> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let page = self.service.list_tools(Some(PaginatedRequestParams::default().with_cursor(cursor))).await;
+            let page = page.map_err(|e| self.why(&e))?;
+            for tool in page.tools {
+                let value = serde_json::to_value(tool).map_err(|e| e.to_string())?;
+                let definition = Definition::read(name, &value)?;
+                if all.iter().all(|known| known.tool != definition.tool) {
+                    all.push(definition);
+                }
+            }
+            if all.len() > MOST_TOOLS {
+                return Err(format!("it lists more than {MOST_TOOLS} tools"));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return Ok(all);
+            }
+        }
+        Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+    }
+
+    /// Sends a call of a tool with arguments, a JSON object.
+    ///
+    /// # Errors
+    /// Why it could not be sent, for the model.
+    pub async fn call(&self, tool: &str, arguments: &str) -> Result<OpenCall, String> {
+        let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = self.service.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(|e| self.why(&e))?;
+        let (send, steps) = mpsc::channel(STEPS);
+        // Nothing was awaited since the request was queued, so no progress of it can have come.
+        self.listener.watch(handle.progress_token.clone(), send);
+        Ok(OpenCall { steps, handle, listener: self.listener.clone() })
+    }
+
+    /// Waits for the next news of a call. May be dropped and begun anew.
+    pub async fn next(&self, call: &mut OpenCall) -> Outcome {
+        let response = tokio::select! {
+            biased;
+            Some(step) = call.steps.recv() => return Outcome::Step(step),
+            response = &mut call.handle.rx => response,
+        };
+        Outcome::Done(match response {
+            Ok(Ok(result)) => match result {
+                ServerResult::CallToolResult(result) => serde_json::to_value(result).map_err(|e| e.to_string()),
+                // A result whose content has a type that the library does not know.
+                ServerResult::CustomResult(result) => Ok(result.0),
+                _ => Err(NO_RESULT.to_owned()),
+            },
+            Ok(Err(e)) => Err(self.why(&e)),
+            Err(_) => Err(self.why(&ServiceError::TransportClosed)),
+        })
+    }
+
+    /// Tells the server that nobody waits for a call any more.
+    pub async fn cancel(&self, call: &OpenCall, reason: &str) {
+        let told = CancelledNotificationParam::new(Some(call.handle.id.clone()), Some(reason.to_owned()));
+        // A server that does not read its input must not hold up the answer.
+        let _ = tokio::time::timeout(Duration::from_millis(200), self.service.notify_cancelled(told)).await;
+    }
+
+    /// Ends the session: the server gets a moment to end by itself.
+    pub async fn close(mut self) {
+        let Some(process) = self.process else {
+            let _ = self.service.close_with_timeout(CLOSE).await; // the last request goes over the network
+            return;
+        };
+        let _ = self.service.close_with_timeout(MOMENT).await;
+        let mut process = process.into_inner();
+        // Its input has ended. One that goes on is ended.
+        if tokio::time::timeout(MOMENT, process.ended()).await.is_err() {
+            process.end().await;
+        }
+    }
+
+    /// What an error means, with the end of the server's standard error.
+    fn why(&self, error: &ServiceError) -> String {
+        match error {
+            ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
+                let what = match (self.faults.last(), error) {
+                    (Some(fault), _) => format!("it {fault}"),
+                    (None, ServiceError::TransportSend(e)) => {
+                        let text = e.error.to_string();
+                        format!("the call could not be sent: {}", text.trim_start_matches("Client error: "))
+                    }
+                    _ => "it has ended".to_owned(),
+                };
+                with_errors(what, self.process.as_ref().and_then(|process| process.borrow().errors()))
+            }
+            ServiceError::McpError(e) => e.message.to_string(),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn with_errors(what: String, errors: Option<String>) -> String {
+    match errors {
+        Some(errors) => format!("{what}\nstderr:\n{errors}"),
+        None => what,
+    }
+}

@@ -1,0 +1,171 @@
+//! What a tools file and its lock file say together, and the commands that only look at servers: `--list` and `--update-lock`.
+
+use super::backend::Backend;
+use super::hub::{self, HubClient};
+use super::lock_file::LockFile;
+use super::pool::{Pool, show};
+use super::program::Confines;
+use crate::command::folder_of;
+use crate::secrets;
+use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tool::mcp::{Lock, Servers};
+use tool::{FileError, Tools};
+
+/// The tools of a tools file, and its servers.
+pub struct Setup {
+    /// The tools: those of the file, and those of its servers that are locked.
+    pub tools: Tools,
+    /// The servers; none has been started.
+    pub pool: Rc<Pool>,
+}
+
+/// What is done about tools that are not locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlocked {
+    /// They are an error: no server whose tools nobody has accepted is used.
+    Refuse,
+    /// They will be shown.
+    Show,
+}
+
+impl Setup {
+    /// Reads a tools file and its lock file. What `confines` the servers is checked when they start.
+    ///
+    /// # Errors
+    /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
+    pub fn read(tools: &Path, lock: Option<&Path>, unlocked: Unlocked, confines: Confines) -> anyhow::Result<Setup> {
+        let (mut list, servers) = ::args::file(tools, Tools::read_beside_servers)?;
+        let file = LockFile::new(lock, tools);
+        let lock = match file.read() {
+            _ if servers.list.is_empty() => None,
+            Err(e) if unlocked == Unlocked::Refuse => return Err(e),
+            read => read.ok().flatten(),
+        };
+        let missing =
+            servers.list.iter().find(|server| lock.as_ref().is_none_or(|lock| lock.server(&server.name).is_none()));
+        if let (Some(server), Unlocked::Refuse) = (missing, unlocked) {
+            let name = tools.display();
+            bail!(
+                "{name}: the tools of the server {:?} are not locked in {}, so nobody has accepted them; to look at them and lock them run {}",
+                server.name,
+                file.path.display(),
+                file.update()
+            );
+        }
+        let lock = lock.unwrap_or_default();
+        add_tools(&mut list, &servers, &lock).with_context(|| tools.display().to_string())?;
+        let redactor = secrets::redactor(&list, &servers);
+        let pool = Rc::new(Pool::new(servers, (lock, file), &folder_of(tools), confines, redactor));
+        Ok(Setup { tools: list, pool })
+    }
+
+    /// Where the servers are: with a hub if the environment names one, else this process starts them when they are needed.
+    ///
+    /// # Errors
+    /// When the hub is gone or was started with other servers.
+    pub fn backend(&self) -> anyhow::Result<Backend> {
+        let servers = &self.pool.servers;
+        let hub = if servers.list.is_empty() { None } else { HubClient::find(&self.pool.hash())? };
+        Ok(hub.map_or_else(|| Backend::Own(Rc::clone(&self.pool)), Backend::Hub))
+    }
+
+    /// Compares the tools of all servers with the lock. Starts them, unless a hub has done that.
+    ///
+    /// # Errors
+    /// A server that does not start, and tools that are not as they were locked, which are shown.
+    pub fn verify(&self, backend: &Backend) -> anyhow::Result<()> {
+        if let Backend::Hub(hub) = backend {
+            let changes = hub.check()?;
+            changes.iter().for_each(|line| ::stdio::message("tool-exec", line));
+            return if changes.is_empty() { Ok(()) } else { self.blocked() };
+        }
+        block_on(async {
+            let verified = self.start_verified().await;
+            self.pool.close().await;
+            verified
+        })
+    }
+
+    /// Starts all servers, and runs a command with them; see [`hub::run`].
+    ///
+    /// # Errors
+    /// A server that does not start, tools that are not as they were locked, and a command that does not start.
+    pub fn hub(&self, command: &[PathBuf]) -> anyhow::Result<::stdio::Status> {
+        block_on(async {
+            if let Err(e) = self.start_verified().await {
+                self.pool.close().await;
+                return Err(e);
+            }
+            hub::run(Rc::clone(&self.pool), command).await
+        })
+    }
+
+    async fn start_verified(&self) -> anyhow::Result<()> {
+        let changes = self.pool.changes(&self.pool.start_all().await?);
+        show(&changes);
+        if changes.is_empty() { Ok(()) } else { self.blocked() }
+    }
+
+    fn blocked(&self) -> anyhow::Result<()> {
+        let update = self.pool.file.update();
+        bail!(
+            "the tools of the servers are not as they were locked, so nothing runs; to accept what is shown above run {update}"
+        )
+    }
+
+    /// Starts all servers, shows what has changed of their tools, and locks them as they are.
+    ///
+    /// # Errors
+    /// A server that does not start, or a lock file that cannot be written.
+    pub fn update_lock(&self) -> anyhow::Result<()> {
+        block_on(async {
+            let all = self.pool.start_all().await;
+            self.pool.close().await;
+            let all = all?;
+            let changes = self.pool.changes(&all);
+            show(&changes);
+            let lock = Pool::lock_of(&all);
+            self.pool.file.write(&lock)?;
+            let count: usize = lock.servers.iter().map(|server| server.tools.len()).sum();
+            for (server, tools) in &all {
+                let (name, target) = (&server.name, server.target());
+                ::stdio::message("tool-exec", &format!("locked: {} tools of {name} ({target})", tools.len()));
+            }
+            let path = self.pool.file.path.display();
+            ::stdio::message("tool-exec", &format!("{path}: {count} tools, {} of them changed", changes.len()));
+            Ok(())
+        })
+    }
+}
+
+/// Adds the locked tools of the servers to the list. A tool whose schema cannot be used is left out, with a line for people.
+fn add_tools(list: &mut Tools, servers: &Servers, lock: &Lock) -> Result<(), FileError> {
+    for server in &servers.list {
+        for definition in lock.server(&server.name).into_iter().flat_map(|locked| &locked.tools) {
+            if !server.offers(&definition.tool) {
+                continue;
+            }
+            match list.add(definition, server) {
+                Err(e) if e.is_taken_name() => return Err(e),
+                Err(e) => ::stdio::message(
+                    "tool-exec",
+                    &format!("a tool of the server {:?} is not offered: {e}", server.name),
+                ),
+                Ok(()) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs a future to its end.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    ::stdio::check_descriptors(12)?;
+    let limit = |error| ::stdio::Failure::Limit { what: "the runtime cannot be started", error };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
+    let result = runtime.block_on(tokio::task::LocalSet::new().run_until(work));
+    runtime.shutdown_background();
+    result
+}

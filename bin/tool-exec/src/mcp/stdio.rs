@@ -1,0 +1,163 @@
+//! Messages over the standard input and output of a server: one JSON value a line.
+
+use super::lines::Lines;
+use redact::Redactor;
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+/// The longest message, in bytes. A longer one ends the session: it may be the answer to any call.
+const LONGEST: usize = 16 << 20;
+
+/// The most mistakes of a server that are shown.
+const SHOWN: usize = 3;
+
+/// What a server does wrong, for people.
+#[derive(Clone, Debug)]
+pub struct Faults(Arc<FaultsInner>);
+
+#[derive(Debug)]
+struct FaultsInner {
+    server: String,
+    redactor: Redactor,
+    /// How many there were, and the one that ended the session.
+    seen: Mutex<(usize, Option<String>)>,
+}
+
+impl Faults {
+    /// The mistakes of the server of this name; `redactor` takes secrets out of what is shown.
+    pub fn new(server: &str, redactor: &Redactor) -> Self {
+        let (server, redactor) = (server.to_owned(), redactor.clone());
+        Faults(Arc::new(FaultsInner { server, redactor, seen: Mutex::default() }))
+    }
+
+    /// Reports a mistake, if not too many were reported before.
+    fn report(&self, what: &str) {
+        let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.0 += 1;
+        if seen.0 <= SHOWN {
+            let more = if seen.0 == SHOWN { "; more of it is not shown" } else { "" };
+            let text = format!("the server {:?} {what}{more}", self.0.server);
+            ::stdio::message("tool-exec", &self.0.redactor.text(&text));
+        }
+    }
+
+    /// Reports a mistake that ends the session.
+    fn end(&self, what: &str) {
+        self.report(what);
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).1 = Some(what.to_owned());
+    }
+
+    /// The mistake that ended the session, if one did.
+    pub fn last(&self) -> Option<String> {
+        self.0.seen.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+}
+
+/// The requests that a server has not answered. An answer to none of them is its mistake.
+#[derive(Clone, Debug, Default)]
+struct Open(Arc<Mutex<HashSet<RequestId>>>);
+
+impl Open {
+    fn with<T>(&self, act: impl FnOnce(&mut HashSet<RequestId>) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The connection to a server that is a process.
+#[derive(Debug)]
+pub struct StdioTransport {
+    from: Lines<Receiver>,
+    to: Arc<tokio::sync::Mutex<Option<Sender>>>,
+    open: Open,
+    faults: Faults,
+}
+
+impl StdioTransport {
+    /// The connection over the pipes of a server.
+    pub fn new(to: Sender, from: Receiver, faults: Faults) -> Self {
+        let to = Arc::new(tokio::sync::Mutex::new(Some(to)));
+        StdioTransport { from: Lines::new(from, LONGEST), to, open: Open::default(), faults }
+    }
+
+    /// The next line; `None` at the end, and after a line that is too long.
+    async fn read_line(&mut self) -> Option<Vec<u8>> {
+        self.from.next().await.unwrap_or_else(|e| {
+            if e.kind() == ErrorKind::InvalidData {
+                self.faults.end(&format!("wrote a message of more than {LONGEST} bytes"));
+            }
+            None
+        })
+    }
+
+    /// The message of a line, if it is one that belongs here.
+    fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
+        let Ok(message) = serde_json::from_slice::<ServerJsonRpcMessage>(line) else {
+            let text: String = String::from_utf8_lossy(line).chars().take(80).collect();
+            let what = format!(
+                "wrote a line that is not a message to its standard output: {text:?}; logs belong to standard error"
+            );
+            self.faults.report(&what);
+            return None;
+        };
+        let id = match &message {
+            JsonRpcMessage::Response(response) => Some(&response.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
+        };
+        match id {
+            Some(id) if !self.open.with(|open| open.remove(id)) => {
+                let id: String = id.to_string().chars().take(80).collect();
+                self.faults.report(&format!("answered the request {id:?}, which is not open"));
+                None
+            }
+            _ => Some(message),
+        }
+    }
+}
+
+impl Transport<RoleClient> for StdioTransport {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &message {
+            self.open.with(|open| open.insert(request.id.clone()));
+        }
+        let to = Arc::clone(&self.to);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut to = to.lock().await;
+            let Some(to) = to.as_mut() else { return Err(std::io::ErrorKind::NotConnected.into()) };
+            to.write_all(&line).await?;
+            to.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let line = self.read_line().await?;
+            if !line.trim_ascii().is_empty()
+                && let Some(message) = self.message(&line)
+            {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        // A server that reads its input sees the end. One that does not is ended by its supervisor.
+        if let Ok(mut to) = self.to.try_lock() {
+            *to = None;
+        }
+        Ok(())
+    }
+}

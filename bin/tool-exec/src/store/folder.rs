@@ -1,0 +1,207 @@
+//! A folder that this user alone can read and write: each file in it is complete, or not there.
+
+use anyhow::{Context, bail};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
+use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirBuilder, File};
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How often a name for a draft is tried again, where another process has the same one.
+const TRIES: u32 = 100;
+
+/// A private folder, open. Its files are found from the open folder, so that what is put in its place later has no effect.
+#[derive(Debug)]
+pub struct PrivateFolder {
+    path: PathBuf,
+    dir: OwnedFd,
+    drafts: Cell<u64>,
+}
+
+/// A file of a private folder.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// When it was written last, in nanoseconds since 1970.
+    pub modified: i128,
+    /// Its name.
+    pub name: OsString,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl PrivateFolder {
+    /// Where the folder `name` is unless the user names another: `$XDG_CACHE_HOME/toolpipe/NAME`, else `~/.cache/toolpipe/NAME`. `None` where
+    /// neither variable holds an absolute path; the XDG specification has relative ones ignored.
+    pub fn default_path(name: &str) -> Option<PathBuf> {
+        let absolute = |variable: &str| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
+        let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+        Some(caches.join("toolpipe").join(name))
+    }
+
+    /// Opens the folder, and makes it if it is missing; with `parents` also those above it. All that it makes has mode 0700.
+    ///
+    /// # Errors
+    /// When it is a link (also where the path ends in a slash), belongs to another user, others may write into it, or it cannot be made.
+    pub fn open(path: &Path, parents: bool) -> anyhow::Result<Self> {
+        // The components leave out slashes at the end: with one the system would follow a link.
+        let path: PathBuf = path.components().collect();
+        let name = path.display();
+        match DirBuilder::new().recursive(parents).mode(0o700).create(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                return Err(e).with_context(|| {
+                    format!("{name}: the folder cannot be made, make the one above it or name another")
+                });
+            }
+            _ => {}
+        }
+        if path.symlink_metadata().is_ok_and(|meta| !meta.is_dir()) {
+            bail!("{name}: it is not a folder (links are not followed), name another");
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let dir = openat(rustix::fs::CWD, &path, flags, Mode::empty())
+            .with_context(|| format!("{name}: the folder cannot be used, name another"))?;
+        let meta = fstat(&dir).with_context(|| format!("{name}: the folder cannot be used, name another"))?;
+        if meta.st_uid != rustix::process::geteuid().as_raw() {
+            bail!("{name}: the folder belongs to another user, name another");
+        }
+        if meta.st_mode & 0o022 != 0 {
+            bail!("{name}: others may write into the folder, run chmod 700 on it");
+        }
+        Ok(PrivateFolder { path, dir, drafts: Cell::new(0) })
+    }
+
+    /// The path of the folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file of that name. `None`: it is missing, or may be from another user (a link, another owner, writable by others).
+    pub fn read(&self, name: &OsStr) -> Option<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
+        let meta = fstat(&file).ok()?;
+        if !is_own_file(&meta) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    /// The length in bytes of the file of that name; `None` as for [`PrivateFolder::read`].
+    pub fn size(&self, name: &OsStr) -> Option<u64> {
+        let meta = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).ok().filter(is_own_file)?;
+        u64::try_from(meta.st_size).ok()
+    }
+
+    /// Writes a file with mode 0600, in the place of one that has its name. The file gets its name when all of it is on disk, so a
+    /// reader finds the old one or the new one, however many processes write it at once.
+    ///
+    /// # Errors
+    /// When the disk is full or broken; then nothing of the file is left.
+    pub fn write(&self, name: &OsStr, bytes: &[u8]) -> std::io::Result<PathBuf> {
+        let (draft, mut file) = self.draft()?;
+        let mut write = || -> std::io::Result<()> {
+            file.write_all(bytes)?;
+            file.sync_data()?;
+            Ok(renameat(&self.dir, &draft, &self.dir, name)?)
+        };
+        write().inspect_err(|_| {
+            let _ = unlinkat(&self.dir, &draft, AtFlags::empty());
+        })?;
+        Ok(self.path.join(name))
+    }
+
+    /// A new file under a name that nobody else uses, not even a process of another container with the same number.
+    fn draft(&self) -> std::io::Result<(OsString, File)> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut tries = 0;
+        loop {
+            self.drafts.set(self.drafts.get() + 1);
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+            let name = OsString::from(format!(".{}-{now:x}-{}", std::process::id(), self.drafts.get()));
+            match openat(&self.dir, &name, flags, Mode::RUSR | Mode::WUSR) {
+                Err(rustix::io::Errno::EXIST) if tries < TRIES => tries += 1,
+                opened => return Ok((name, opened?.into())),
+            }
+        }
+    }
+
+    /// Removes the file of that name; another process may have done it already.
+    pub fn remove(&self, name: &OsStr) {
+        let _ = unlinkat(&self.dir, name, AtFlags::empty());
+    }
+
+    /// The files of the folder, drafts too, in no order.
+    pub fn entries(&self) -> Vec<Entry> {
+        let mut all = Vec::new();
+        for found in Dir::read_from(&self.dir).into_iter().flatten().flatten() {
+            let name = OsStr::from_bytes(found.file_name().to_bytes());
+            let Ok(meta) = statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+            if is_own_file(&meta) {
+                let modified = i128::from(meta.st_mtime) * 1_000_000_000 + i128::from(meta.st_mtime_nsec);
+                all.push(Entry { modified, name: name.to_owned(), bytes: u64::try_from(meta.st_size).unwrap_or(0) });
+            }
+        }
+        all
+    }
+}
+
+/// Whether this user owns a plain file that others cannot write.
+fn is_own_file(meta: &rustix::fs::Stat) -> bool {
+    FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile
+        && meta.st_uid == rustix::process::geteuid().as_raw()
+        && meta.st_mode & 0o022 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::scratch::{HomeNames, Scratch};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_others_could_have_planted_is_refused() {
+        let path = HomeNames::new().next().unwrap();
+        let _dir = Scratch::make(&path).unwrap();
+        let real = path.join("c");
+        let folder = PrivateFolder::open(&real, false).unwrap();
+        let kept = folder.write("a".as_ref(), b"x").unwrap();
+        assert_eq!(kept.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(real.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_eq!(
+            (folder.read("a".as_ref()).unwrap(), folder.size("a".as_ref()), folder.entries().len()),
+            (b"x".to_vec(), Some(1), 1)
+        );
+        symlink(&kept, real.join("l")).unwrap();
+        assert!(folder.read("l".as_ref()).is_none() && folder.size("l".as_ref()).is_none(), "a link");
+        std::fs::set_permissions(&kept, PermissionsExt::from_mode(0o666)).unwrap();
+        assert!(folder.read("a".as_ref()).is_none(), "writable by others");
+        assert!(folder.entries().is_empty());
+        // A path that ends in a slash names what the link leads to.
+        symlink(&real, path.join("l")).unwrap();
+        for link in ["l", "l/", "l//", "l/."] {
+            let said = PrivateFolder::open(&path.join(link), false).unwrap_err().to_string();
+            assert!(said.contains("links are not followed"), "{link}: {said}");
+        }
+        std::fs::set_permissions(&real, PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(PrivateFolder::open(&real, false).unwrap_err().to_string().contains("chmod 700"));
+        assert!(PrivateFolder::open(&path.join("n/m"), false).is_err());
+        assert!(PrivateFolder::open(&path.join("n/m"), true).is_ok());
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing() {
+        let path = HomeNames::new().next().unwrap();
+        let _dir = Scratch::make(&path).unwrap();
+        let folder = PrivateFolder::open(&path, false).unwrap();
+        std::fs::create_dir(path.join("taken")).unwrap();
+        assert!(folder.write("taken".as_ref(), b"x").is_err());
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! The command on a terminal of its own, as a person sees it.
+
+#![allow(dead_code, reason = "tests, each of which uses a part")]
+
+use crate::harness::{Dir, Out, code, events, wait_until};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::Value;
+use std::cell::RefCell;
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Child, Command, Stdio};
+
+/// A terminal, with the command in its foreground. The events of the command go to files.
+pub struct Terminal {
+    master: File,
+    pub child: Child,
+    screen: RefCell<Vec<u8>>,
+}
+
+impl Terminal {
+    /// Runs the command with the events of the file `input` on a terminal of so many columns; its output goes to the files `out` and `err`.
+    pub fn new(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
+        Terminal::to("exec \"$0\" --tools tools.json \"$@\" <in >out 2>err", dir, tools, input, args, columns)
+    }
+
+    /// As [`Terminal::new`], with a pipe as standard output.
+    pub fn piped(dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
+        Terminal::to("\"$0\" --tools tools.json \"$@\" <in 2>err | cat >out", dir, tools, input, args, columns)
+    }
+
+    fn to(script: &str, dir: &Dir, tools: &[Value], input: &str, args: &[&str], columns: u16) -> Terminal {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let slave = OpenOptions::new().read(true).write(true).open(OsStr::from_bytes(name.as_bytes())).unwrap();
+        dir.write("in", input);
+        dir.write("tools.json", serde_json::json!(tools).to_string());
+        // `setsid --ctty` makes the terminal on its standard input the controlling one; then the files take the places of the streams.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "sh", "-c", script]);
+        command.arg(env!("CARGO_BIN_EXE_tool-exec")).args(args).current_dir(dir.path("."));
+        command.env("NO_COLOR", "1").env("TERM", "xterm").stdin(Stdio::from(slave));
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let flags = fcntl_getfl(&master).unwrap();
+        fcntl_setfl(&master, flags | OFlags::NONBLOCK).unwrap();
+        Terminal { master: master.into(), child, screen: RefCell::default() }
+    }
+
+    /// All that was shown until now, without the terminal's carriage returns.
+    pub fn screen(&self) -> String {
+        let mut bytes = [0; 4096];
+        while let Ok(n @ 1..) = (&self.master).read(&mut bytes) {
+            self.screen.borrow_mut().extend_from_slice(&bytes[..n]);
+        }
+        String::from_utf8_lossy(&self.screen.borrow()).replace("\r\n", "\n")
+    }
+
+    /// Waits until so many prompts have been shown.
+    pub fn prompts(&self, count: usize) {
+        wait_until("no prompt", || self.screen().matches("else no [y/N] ").count() >= count);
+    }
+
+    pub fn type_in(&mut self, text: &str) {
+        self.master.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until the command has ended.
+    pub fn end(mut self, dir: &Dir) -> (Out, String) {
+        wait_until("the command does not end", || {
+            self.screen(); // a full terminal would hold it up
+            std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).is_ok_and(|stat| stat.contains(") Z "))
+        });
+        let screen = self.screen();
+        let status = code(self.child.wait().unwrap());
+        let text = dir.read("out");
+        (Out { status, errors: dir.read("err"), events: events(&text), text }, screen)
+    }
+}
+
+/// Whether a terminal can be made here; tests that need one say why they are skipped.
+pub fn can_have_a_terminal() -> bool {
+    let has_setsid = Command::new("setsid").arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success());
+    let has_pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).is_ok();
+    #[allow(clippy::print_stderr, reason = "a test")]
+    if !has_setsid || !has_pty {
+        eprintln!("skipped: setsid of util-linux, or a pseudo-terminal, is missing");
+    }
+    has_setsid && has_pty
+}

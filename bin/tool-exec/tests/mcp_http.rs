@@ -1,0 +1,169 @@
+//! Servers of tools behind HTTP.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, missing_docs, reason = "tests")]
+
+mod harness;
+mod server;
+
+use harness::{Dir, message, run_command};
+use serde_json::{Value, json};
+use server::http::HttpServer;
+use server::{command, entry, lock, run_calls, with_tools};
+
+fn none(_: &str, _: &Value) -> Option<String> {
+    None
+}
+
+#[test]
+fn a_session_with_a_program_and_an_http_server() {
+    let dir = Dir::new();
+    let (web, local) = (
+        with_tools(&dir, "web", &["echo", "fail", "progress", "image"]),
+        with_tools(&dir, "local", &["echo", "env", "pid"]),
+    );
+    let http = HttpServer::new(&web, none);
+    let servers = json!({"web": http.entry(&json!({"class": {"echo": "read"}})), "local": entry(&local, &json!({"class": "write"}))});
+    let file = json!({"mcpServers": servers});
+    lock(&dir, &file);
+    let list = run_command(command(&dir, &file, &["--list"]), "");
+    let list: Vec<Value> = serde_json::from_str(&list.text).unwrap();
+    assert_eq!(
+        (list.len(), &list[0]["function"]["name"], &list[6]["function"]["name"]),
+        (7, &json!("web__echo"), &json!("local__pid"))
+    );
+    let calls = [
+        ("a", "web__echo", json!({"n": 1})),
+        ("b", "local__echo", json!({"n": 2})),
+        ("c", "web__fail", json!({})),
+        ("d", "web__progress", json!({})),
+    ];
+    let out = run_calls(&dir, &file, &calls, &["--progress"]);
+    assert_eq!((out.outcome("a"), out.outcome("b")), (("success", "{\"n\":1}"), ("success", "{\"n\":2}")));
+    assert_eq!((out.outcome("c"), out.outcome("d")), (("error", "no luck"), ("success", "done")));
+    let steps: Vec<_> = out.of("tool_progress").iter().map(|e| (e["progress"].as_f64(), e["text"].clone())).collect();
+    assert_eq!(steps, [(Some(0.25), json!("one")), (Some(0.75), json!("three"))]);
+    // The session that the server opened is named in what follows, and ended.
+    assert!(http.headers("mcp-session-id").iter().all(|id| id == "s-1"));
+    let seen = http.seen.lock().unwrap();
+    assert_eq!(seen.iter().filter(|(method, ..)| method == "DELETE").count(), 3, "one for each run");
+}
+
+#[test]
+fn headers_come_from_the_environment_and_are_never_shown() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["echo", "told"]);
+    let http = HttpServer::new(&folder, |_, body| {
+        (body["params"]["name"] == "told").then(|| {
+            let body = "no entry for Bearer abc-123-canary";
+            format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+        })
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": {"X-Auth": "Bearer $MCP_TEST_ODD"}}))}});
+    let with = |args: &[&str]| {
+        let mut command = command(&dir, &file, args);
+        command.env("MCP_TEST_ODD", "abc-123-canary");
+        command
+    };
+    let out = run_command(command(&dir, &file, &["--update-lock"]), "");
+    assert!(
+        out.status == 2 && out.errors.contains("headers.X-Auth: the environment has no MCP_TEST_ODD"),
+        "{}",
+        out.errors
+    );
+    assert_eq!(run_command(with(&["--update-lock"]), "").status, 0);
+    let calls = [("a", "web__echo", json!({"x": "abc-123-canary"})), ("b", "web__told", json!({}))];
+    let out = run_command(with(&["--no-time", "--approve", "none"]), &(message(&calls) + "\n"));
+    assert_eq!(out.outcome("a"), ("success", "{\"x\":\"[redacted]\"}"));
+    let (status, why) = out.outcome("b");
+    assert!(
+        status == "error" && why.contains("HTTP status 401") && why.contains("[redacted]") && !why.contains("canary"),
+        "{why}"
+    );
+    assert!(!out.errors.contains("canary"));
+    let headers = http.headers("x-auth");
+    assert!(headers.len() > 4 && headers.iter().all(|value| value == "Bearer abc-123-canary"), "{headers:?}");
+    // A model's words are in the body alone.
+    for bad in [json!({"X-A": "a\r\nb: c"}), json!({"Mcp-Session-Id": "x"}), json!({"a b": "c"})] {
+        let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": bad}))}});
+        let out = run_command(command(&dir, &file, &["--update-lock"]), "");
+        assert!(out.status == 2 && out.errors.contains("headers."), "{}", out.errors);
+    }
+}
+
+#[test]
+fn addresses_that_are_not_of_the_public_internet_are_refused_66() {
+    let dir = Dir::new();
+    for (server, want) in [
+        (json!({"url": "http://169.254.169.254/mcp"}), "169.254.169.254 is a link-local address"),
+        (json!({"url": "http://[::ffff:10.0.0.1]/mcp"}), "10.0.0.1 is a private address"),
+        (json!({"url": "file:///etc/passwd"}), "the URL has no host"),
+        (json!({"url": "gopher://h:70/"}), "gopher is neither http nor https"),
+    ] {
+        let out = run_command(command(&dir, &json!({"mcpServers": {"web": server}}), &["--update-lock"]), "");
+        assert!(out.status == 2 && out.errors.contains(want), "{want}: {}", out.errors);
+    }
+}
+
+#[test]
+fn a_redirect_is_not_followed_64() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["echo"]);
+    let other = HttpServer::new(&folder, none);
+    let to = format!(
+        "HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:{}/mcp\r\ncontent-length: 0\r\n\r\n",
+        other.port
+    );
+    let http = HttpServer::new(&folder, move |_, _| Some(to.clone()));
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"headers": {"Authorization": "Bearer abcdef"}}))}});
+    let out = run_command(command(&dir, &file, &["--update-lock"]), "");
+    assert!(out.status == 2 && out.errors.contains("which is not followed"), "{}", out.errors);
+    assert!(other.seen.lock().unwrap().is_empty());
+}
+
+#[test]
+fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["long", "stream", "wrong", "echo"]);
+    let http = HttpServer::new(&folder, |_, body| {
+        let huge = "x".repeat(17 << 20);
+        let (kind, text) = match body["params"]["name"].as_str()? {
+            "long" => ("application/json", huge),
+            "stream" => ("text/event-stream", format!("data: {huge}\n\n")),
+            "wrong" => ("text/html", "<p>hello".to_owned()),
+            _ => return None,
+        };
+        Some(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{text}", text.len()))
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "30s"}))}});
+    lock(&dir, &file);
+    let calls = [
+        ("a", "web__long", json!({})),
+        ("b", "web__stream", json!({})),
+        ("c", "web__wrong", json!({})),
+        ("d", "web__echo", json!({})),
+    ];
+    let out = run_calls(&dir, &file, &calls, &[]);
+    for id in ["a", "b", "c"] {
+        assert_eq!(out.outcome(id).0, "error", "{id}: {}", out.outcome(id).1);
+    }
+    assert_eq!(out.outcome("d"), ("success", "{}"));
+}
+
+#[test]
+fn a_server_that_is_gone_is_an_error_and_a_lost_session_is_opened_again() {
+    let dir = Dir::new();
+    let folder = with_tools(&dir, "web", &["echo"]);
+    let lost = std::sync::atomic::AtomicBool::new(false);
+    let http = HttpServer::new(&folder, move |_, body| {
+        let is_call = body["method"] == "tools/call";
+        (is_call && !lost.swap(true, std::sync::atomic::Ordering::Relaxed))
+            .then(|| "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned())
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({}))}});
+    lock(&dir, &file);
+    assert_eq!(run_calls(&dir, &file, &[("a", "web__echo", json!({}))], &[]).outcome("a"), ("success", "{}"));
+    let gone = json!({"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}});
+    let out = run_calls(&dir, &gone, &[("a", "web__echo", json!({}))], &[]);
+    let (status, why) = out.outcome("a");
+    assert!(status == "error" && why.contains("no connection to http://127.0.0.1:1/mcp"), "{why}");
+}

@@ -1,0 +1,247 @@
+//! What a tool does with processes, files and signals, and what `tool-exec` must do then: on a system that allows namespaces, and on one
+//! that refuses them, as root and as an ordinary user.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod harness;
+
+use harness::places::{Place, open_to_all, places};
+use harness::{Dir, Live, Out, command_as, message, run_command, script, turn, wait_until};
+use serde_json::{Value, json};
+use std::process::Command;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tool-exec");
+const NONE: [&str; 0] = [];
+
+fn folder() -> Dir {
+    let dir = Dir::new();
+    open_to_all(&dir);
+    dir
+}
+
+fn command(place: &Place, dir: &Dir, tools: &[Value], args: &[&str]) -> Command {
+    // The folder is open to all users.
+    let mut command = command_as(place.command(PROGRAM), dir, tools, &[&["--trust"], args].concat());
+    // Homes go there, so that a test sees what is left of them.
+    command.env("TMPDIR", dir.path("."));
+    command
+}
+
+/// A run of one call of `tool`.
+fn one(place: &Place, dir: &Dir, tool: &Value) -> Out {
+    run_command(command(place, dir, std::slice::from_ref(tool), &[]), &(message(&[("i", "t", json!({}))]) + "\n"))
+}
+
+/// The homes of commands that are left in a folder.
+fn homes(dir: &Dir) -> Vec<String> {
+    let names =
+        std::fs::read_dir(dir.path(".")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with("tool-exec-")).collect()
+}
+
+/// What tools try in order to outlive their time. The mark `begun` is there when they run.
+const OUTLIVES: [&str; 5] = [
+    "touch begun; kill -STOP $PPID; sleep 1000",
+    "touch begun; kill -KILL $PPID; sleep 1000",
+    "setsid sh -c 'setsid sleep 1000 & setsid sleep 1000' & touch begun; sleep 1000",
+    "trap '' TERM INT HUP; touch begun; sleep 1000 & setsid sleep 1000",
+    "exec <&- >&- 2>&-; touch begun; sleep 1000",
+];
+
+/// Runs the tools of these texts at once, each in a folder of its own.
+fn outlive(place: &Place, dir: &Dir, texts: &[&str], more: &Value) -> Live {
+    let name = |n: usize| format!("t{n}");
+    let mut tools = Vec::new();
+    for (n, text) in texts.iter().enumerate() {
+        let cwd = dir.path(&name(n));
+        std::fs::create_dir(&cwd).unwrap();
+        std::fs::set_permissions(&cwd, std::fs::metadata(dir.path(".")).unwrap().permissions()).unwrap();
+        let mut exec = more.clone();
+        exec["cwd"] = json!(name(n));
+        tools.push(script(&name(n), text, exec));
+    }
+    let names: Vec<String> = (0..texts.len()).map(name).collect();
+    let calls: Vec<(&str, &str, Value)> = names.iter().map(|name| (&**name, &**name, json!({}))).collect();
+    let mut live = Live::of(command(place, dir, &tools, &["--order", "completion"]));
+    live.send(&message(&calls));
+    live
+}
+
+fn begun(dir: &Dir, texts: &[&str]) -> bool {
+    (0..texts.len()).all(|n| dir.path(&format!("t{n}/begun")).exists())
+}
+
+#[test]
+fn no_tool_outlives_its_time() {
+    for place in places() {
+        let dir = folder();
+        let mut live = outlive(&place, &dir, &OUTLIVES, &json!({"timeout": "2s"}));
+        let results: Vec<Value> = OUTLIVES.iter().map(|_| live.until("tool_result")).collect();
+        assert_eq!(dir.processes(), NONE, "{place:?}");
+        assert!(begun(&dir, &OUTLIVES), "{place:?}");
+        for (n, text) in OUTLIVES.iter().enumerate() {
+            let result = results.iter().find(|result| result["tool_id"] == format!("t{n}")).unwrap();
+            // Where the process above a tool can be killed or stopped, the tool does that. It is never said that it did not start.
+            let may_fail = !place.is_contained() && text.contains("kill");
+            assert!(result["status"] == "timeout" || may_fail, "{place:?}: {text}: {result}");
+            assert!(!result["output"].as_str().unwrap().contains("could not be"), "{place:?}: {text}: {result}");
+        }
+        live.end();
+        assert_eq!(homes(&dir), NONE, "{place:?}");
+    }
+}
+
+#[test]
+fn no_tool_outlives_tool_exec() {
+    for place in places() {
+        // Without any help of the system a tool can stop the process that would end it after `tool-exec` is killed.
+        let texts = &OUTLIVES[if place.is_contained() { 0 } else { 2 }..];
+        for signal in ["TERM", "KILL"] {
+            let dir = folder();
+            let mut live = outlive(&place, &dir, texts, &json!({}));
+            wait_until("the tools begin", || begun(&dir, texts));
+            live.signal(signal);
+            if signal == "TERM" {
+                texts.iter().for_each(|_| assert_eq!(live.until("tool_result")["status"], "cancelled", "{place:?}"));
+                assert_eq!(dir.processes(), NONE, "{place:?}");
+            }
+            wait_until(&format!("{place:?}: processes are left"), || dir.processes().is_empty());
+            wait_until("homes are left", || homes(&dir).is_empty());
+            live.end();
+        }
+    }
+}
+
+#[test]
+fn a_fork_bomb_of_an_ordinary_user_ends_with_its_call_21() {
+    let bomb = "touch begun; b='sh -c \"$0\" \"$0\" & sh -c \"$0\" \"$0\" & wait'; sh -c \"$b\" \"$b\"; sleep 1000";
+    for place in places().into_iter().filter(|place| place.is_ordinary) {
+        let dir = folder();
+        let tool = script("t", bomb, json!({"timeout": "1s", "limits": {"processes": 150}}));
+        let out = one(&place, &dir, &tool);
+        assert_eq!(out.outcome("i").0, "timeout", "{place:?}: {}", out.text);
+        assert!(dir.path("begun").exists());
+        assert_eq!(dir.processes(), NONE, "{place:?}");
+    }
+}
+
+/// In a namespace nothing outside is in sight; elsewhere the system keeps the processes of one user apart.
+#[test]
+fn a_tool_reaches_neither_the_environment_nor_the_files_of_tool_exec_16() {
+    // The mark alone is printed: what else is in an environment is nobody's business.
+    let text = "umount /proc 2>/dev/null; grep -ls canary-7391 /proc/[0-9]*/environ
+        for process in /proc/[0-9]*; do read name <$process/comm; [ \"$name\" = tool-exec ] || continue
+        for file in $process/fd/*; do (echo forged >>$file) 2>/dev/null; done; done; echo tried";
+    for place in places() {
+        // Root without namespaces reads what it likes.
+        if !place.is_ordinary && !place.has_namespaces {
+            continue;
+        }
+        let dir = folder();
+        let mut command = command(&place, &dir, &[script("t", text, json!({}))], &[]);
+        command.env("CANARY", "canary-7391");
+        let out = run_command(command, &(message(&[("i", "t", json!({}))]) + "\n"));
+        assert_eq!(out.outcome("i").1, "tried\n", "{place:?}");
+        assert!(!out.errors.contains("forged"), "{place:?}: {}", out.text);
+        assert!(out.text.lines().all(|line| line.starts_with('{')), "{place:?}: {}", out.text);
+    }
+}
+
+#[test]
+fn a_tool_has_a_pid_namespace_where_there_is_one() {
+    for place in places() {
+        let dir = folder();
+        let text = "echo $$ $PPID $(ls /proc | grep -c '^[0-9]') $(id -u); kill -0 -1 && echo others; touch made";
+        let out = one(&place, &dir, &script("t", text, json!({})));
+        let numbers: Vec<u32> = out.outcome("i").1.split_whitespace().map_while(|n| n.parse().ok()).collect();
+        let user = if place.is_ordinary { 65534 } else { 0 };
+        assert!(!place.has_namespaces || numbers[..2] == [2, 1] && numbers[2] < 9, "{place:?}: {}", out.text);
+        if rustix::process::geteuid().is_root() {
+            assert_eq!(numbers[3], user, "{place:?}");
+            let owner = std::os::unix::fs::MetadataExt::uid(&dir.path("made").metadata().unwrap());
+            assert_eq!(owner, user, "{place:?}");
+        }
+    }
+}
+
+#[test]
+fn a_tool_does_not_reach_the_terminals_of_its_user_18() {
+    // A terminal is there while this is open.
+    let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx");
+    for place in places().into_iter().filter(|place| place.has_namespaces && terminal.is_ok()) {
+        let out = one(&place, &folder(), &script("t", "ls /dev/pts; (: </dev/ptmx) && echo new", json!({})));
+        assert_eq!(out.outcome("i").1, "ptmx\nnew\n", "{place:?}");
+    }
+}
+
+#[test]
+fn what_a_tool_writes_is_limited() {
+    for place in places() {
+        let dir = folder();
+        let text = "head -c 3000000 /dev/zero >file; wc -c <file; head -c 3000000 /dev/zero >$HOME/a; wc -c <$HOME/a; stat -f -c %T $HOME";
+        let limits = json!({"limits": {"file_size": "2M", "home": "1M"}});
+        let out = one(&place, &dir, &script("t", text, limits));
+        let lines: Vec<&str> = out.outcome("i").1.lines().collect();
+        assert_eq!(lines[0], (2 << 20).to_string(), "{place:?}: {}", out.text);
+        let home = if place.has_namespaces { ["1048576", "tmpfs"] } else { ["2097152", lines[2]] };
+        assert_eq!(lines[1..], home, "{place:?}");
+        assert_eq!(homes(&dir), NONE, "{place:?}");
+    }
+}
+
+#[test]
+fn a_home_of_1500_levels_is_removed() {
+    let text = "cd $HOME; mkdir -p closed/inner; touch closed/inner/file; chmod 0 closed/inner closed
+        n=0; while [ $n -lt 1500 ]; do mkdir d && cd d || exit 1; n=$((n+1)); done; echo $n";
+    for place in places() {
+        let dir = folder();
+        let out = one(&place, &dir, &script("t", text, json!({})));
+        assert_eq!(out.outcome("i"), ("success", "1500\n"), "{place:?}");
+        // On a slow disk the supervisor goes on with it after the result is there.
+        wait_until("the home is removed", || homes(&dir).is_empty());
+    }
+}
+
+/// The output is a pipe that nobody reads, and more comes than it holds.
+#[test]
+fn a_blocked_reader_stops_no_timeout() {
+    let dir = Dir::new();
+    let text = "touch begun; i=0; while [ $i -lt 3000 ]; do head -c 1000 /dev/zero | tr '\\0' x; i=$((i+1)); done; touch written; exec sleep 1000";
+    let tool = script("t", text, json!({"timeout": "20s", "max_output": "8M"}));
+    let quick = script("q", "touch q; sleep 1000", json!({"timeout": "1s"}));
+    let mut live = Live::new(&dir, &[tool, quick], &["--progress", "--max-result", "8M"]);
+    live.send(&message(&[("i", "t", json!({})), ("q", "q", json!({}))]));
+    // All of the output is read while nobody takes a line, and the other call ends.
+    wait_until("the output is read", || dir.path("written").exists());
+    wait_until("its time is up", || dir.path("q").exists() && dir.processes().len() == 1);
+    live.signal("TERM");
+    wait_until("it goes on", || dir.processes().is_empty());
+    let (mut shown, mut result) = (0, Value::Null);
+    while result.is_null() {
+        let event = live.line();
+        match event["type"].as_str().unwrap() {
+            "tool_progress" => shown += event["text"].as_str().unwrap().len(),
+            "tool_result" if event["tool_id"] == "i" => result = event,
+            _ => {}
+        }
+    }
+    assert_eq!(result["output_bytes"], 3_000_000);
+    assert!(result["output"].as_str().unwrap().len() >= 3_000_000 && shown <= 3_000_000);
+}
+
+#[test]
+fn what_cannot_be_ended_is_named() {
+    if !Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: this machine has no strace, which makes kill(2) fail");
+        return;
+    }
+    let dir = Dir::new();
+    let tool = script("t", "trap '' TERM; touch begun; while :; do sleep 1; done", json!({"timeout": "1s"}));
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=kill", "-e", "inject=kill:error=EPERM", PROGRAM]);
+    let out = run_command(command_as(strace, &dir, &[tool], &[]), &turn(&[("i", "t", json!({}))]));
+    let (status, output) = out.outcome("i");
+    assert!(dir.path("begun").exists() && status == "timeout", "{output}");
+    assert!(output.contains("Some of its processes could not be ended (PIDs "), "{output}");
+    wait_until("the processes end with their supervisor", || dir.processes().is_empty());
+}

@@ -1,0 +1,362 @@
+//! A tool that sends a request: the member `http` of `exec`. Everything of the request is fixed in the tools file but the values that
+//! arguments have in its address and its body: a model chooses no server, no method and no header.
+
+mod allow;
+mod url;
+mod variables;
+
+pub use allow::AllowedAddresses;
+pub use url::percent_encoded;
+pub use variables::{CALL_ID, VariableError, VariableText};
+
+use super::members::{strings, take};
+use crate::argument::{Arguments, plain};
+use crate::argv::{ItemPart, parts};
+use crate::refusal::Refusal;
+use event::Object;
+use serde_json::{Map, Value};
+use url::UrlTemplate;
+
+/// The member of `exec` that describes a request.
+pub(crate) const MEMBER: &str = "http";
+
+/// The members of `exec.http`.
+const MEMBERS: [&str; 9] = ["method", "url", "query", "headers", "body", "redirects", "proxy", "allow", "insecure"];
+
+/// The methods, and whether a request has a body unless `body` is set.
+const METHODS: [(&str, bool); 5] = [("GET", false), ("POST", true), ("PUT", true), ("PATCH", true), ("DELETE", false)];
+
+/// The most redirects that a tool may follow.
+const MAX_REDIRECTS: u64 = 10;
+
+/// Headers that the HTTP client writes itself. Another value would lead to another server, or end the request elsewhere than the server
+/// expects it.
+const OWN_HEADERS: [&str; 9] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "te",
+    "trailer",
+    "upgrade",
+    "accept-encoding",
+    "proxy-authorization",
+];
+
+/// A request that a tool sends.
+#[derive(Clone, Debug)]
+pub struct HttpRun {
+    /// Its method.
+    method: &'static str,
+    /// Its address.
+    url: UrlTemplate,
+    /// Parameters of the query that come from the environment: their names, percent-encoded, and values.
+    pub query: Vec<(String, VariableText)>,
+    /// Its headers, names in lower case.
+    pub headers: Vec<(String, VariableText)>,
+    /// What its body holds.
+    body: RequestBody,
+    /// How many redirects are followed.
+    pub redirects: u32,
+    /// The proxy that it goes through.
+    pub proxy: Option<String>,
+    /// The addresses that it may go to although they are not of the public internet.
+    pub allow: AllowedAddresses,
+    /// Whether a secret in it may go over http to another machine.
+    pub insecure: bool,
+}
+
+/// What the body of a request holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestBody {
+    /// Nothing: there is no body.
+    None,
+    /// The arguments that have no place in the address, as a JSON object.
+    Json,
+    /// The same as pairs of a form.
+    Form,
+}
+
+/// One request, with the arguments of its call. What comes from the environment is not in it: see [`HttpRun::query`] and
+/// [`HttpRun::headers`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// Its method, in capitals.
+    pub method: &'static str,
+    /// Its address.
+    pub url: String,
+    /// The media type of its body, and the body.
+    pub body: Option<(&'static str, String)>,
+}
+
+impl HttpRun {
+    /// Reads the member. `declared` returns whether the schema declares an argument of that name.
+    ///
+    /// # Errors
+    /// The first mistake, with the remedy. No value of a header or of the query is repeated: it may be a secret.
+    pub(crate) fn read(member: Value, declared: &dyn Fn(&str) -> bool) -> Result<HttpRun, String> {
+        let Value::Object(mut http) = member else {
+            return Err(
+                "exec.http is not an object, write {\"method\":\"GET\",\"url\":\"https://HOST/PATH\"}".to_owned()
+            );
+        };
+        if let Some(key) = http.keys().find(|key| !MEMBERS.contains(&key.as_str())) {
+            return Err(format!("exec.http.{key} is unknown, exec.http may have {}", MEMBERS.join(", ")));
+        }
+        http.retain(|_, value| !value.is_null());
+        let known = |value: &Value| METHODS.into_iter().find(|(name, _)| value.as_str() == Some(name));
+        let (method, has_body) =
+            take(&mut http, "method", "GET, POST, PUT, PATCH or DELETE", known)?.unwrap_or(METHODS[0]);
+        let Some(Value::String(url)) = http.remove("url") else {
+            return Err("exec.http has no url, write \"url\":\"https://HOST/PATH\"".to_owned());
+        };
+        let mut url = UrlTemplate::read(&url, declared)?;
+        let mut query = Vec::new();
+        for (name, value) in texts(&mut http, "query")? {
+            match VariableText::read(&value).filter(VariableText::is_filled) {
+                Some(_) if has_argument(&value) => {
+                    return Err(format!(
+                        "exec.http.query.{name} has an argument and a variable, make two parameters of it"
+                    ));
+                }
+                Some(text) => query.push((percent_encoded(&name), text)),
+                None => url.add_pair(&name, &value.replace("$$", "$"), declared)?,
+            }
+        }
+        let body = match http.remove("body") {
+            None if has_body => RequestBody::Json,
+            None | Some(Value::Bool(false)) => RequestBody::None,
+            Some(Value::Bool(true)) if method != "GET" => RequestBody::Json,
+            Some(Value::String(form)) if form == "form" && method != "GET" => RequestBody::Form,
+            Some(_) if method == "GET" => {
+                return Err("exec.http: GET has no body, put the arguments into the url, or use POST".to_owned());
+            }
+            Some(_) => return Err("exec.http: body must be true (JSON), \"form\" or false".to_owned()),
+        };
+        let headers = headers(&mut http)?;
+        let redirects = |value: &Value| {
+            value.as_u64().or((*value == Value::Bool(false)).then_some(0)).filter(|n| *n <= MAX_REDIRECTS)
+        };
+        let allow = match http.remove("allow") {
+            None => Vec::new(),
+            Some(Value::Array(entries)) => strings(entries).ok_or("exec.http.allow must hold strings only")?,
+            Some(_) => return Err("exec.http.allow must be a list, such as [\"127.0.0.1:8080\"]".to_owned()),
+        };
+        let allow = AllowedAddresses::read(&allow).map_err(|entry| {
+            format!("exec.http.allow: {entry:?} is not an address, write it as \"127.0.0.1:8080\", \"10.0.0.0/8\" or \"localhost:8080\"")
+        })?;
+        let run = HttpRun {
+            method,
+            url,
+            query,
+            headers,
+            body,
+            redirects: take(&mut http, "redirects", "a number from 0 to 10, or false", redirects)?
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+            proxy: http.remove("proxy").map(proxy).transpose()?,
+            allow,
+            insecure: take(&mut http, "insecure", "true or false", Value::as_bool)?.unwrap_or(false),
+        };
+        if run.is_exposed() {
+            return Err("exec.http sends a secret over http, where anybody on the way can read it: use https, \
+                        or allow it with \"insecure\":true"
+                .to_owned());
+        }
+        Ok(run)
+    }
+
+    /// The request of a call with these arguments.
+    ///
+    /// # Errors
+    /// A [`Refusal`], written for the model.
+    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<HttpRequest, Refusal> {
+        let url = self.url.fill(arguments)?;
+        let rest = || arguments.members().filter(|(name, _)| !self.url.has(name));
+        let body = match self.body {
+            RequestBody::None => None,
+            RequestBody::Json => {
+                let mut json = Vec::new();
+                let mut object = Object::open(&mut json);
+                rest().for_each(|(name, value)| {
+                    object.raw(&name, value.text());
+                });
+                object.close();
+                Some(("application/json", String::from_utf8(json).unwrap_or_default()))
+            }
+            RequestBody::Form => {
+                let pair = |(name, value): (_, event::Raw<'_>)| {
+                    let name: std::borrow::Cow<'_, str> = name;
+                    format!("{}={}", percent_encoded(&name), percent_encoded(&plain(value)))
+                };
+                let pairs: Vec<_> = rest().filter(|(_, value)| !value.is_null()).map(pair).collect();
+                Some(("application/x-www-form-urlencoded", pairs.join("&")))
+            }
+        };
+        Ok(HttpRequest { method: self.method, url, body })
+    }
+
+    /// The scheme, host and port of its server.
+    pub fn origin(&self) -> &str {
+        &self.url.origin
+    }
+
+    /// The parts of its address that the tools file fixes; a query in it may hold a key.
+    pub fn fixed_url(&self) -> String {
+        self.url.fixed()
+    }
+
+    /// The names of the variables of the environment that it needs.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.query.iter().chain(&self.headers).flat_map(|(_, text)| text.variables())
+    }
+
+    /// Whether a variable, which is a secret, would go over http to another machine, although the file does not allow that.
+    fn is_exposed(&self) -> bool {
+        let host = self.url.host();
+        let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<core::net::IpAddr>();
+        let is_local = host == "localhost" || host.ends_with(".localhost") || ip.is_ok_and(|ip| ip.is_loopback());
+        self.url.origin.starts_with("http:") && !is_local && !self.insecure && self.variables().next().is_some()
+    }
+}
+
+/// The members of the object `key`, all of them strings.
+fn texts(http: &mut Map<String, Value>, key: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || format!("exec.http.{key} must be an object of strings");
+    let members = match http.remove(key) {
+        None => return Ok(Vec::new()),
+        Some(Value::Object(members)) => members,
+        Some(_) => return Err(wrong()),
+    };
+    members.into_iter().map(|(name, value)| Ok((name, value.as_str().ok_or_else(wrong)?.to_owned()))).collect()
+}
+
+fn headers(http: &mut Map<String, Value>) -> Result<Vec<(String, VariableText)>, String> {
+    let token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
+    let mut headers: Vec<(String, VariableText)> = Vec::new();
+    for (name, value) in texts(http, "headers")? {
+        let lower = name.to_ascii_lowercase();
+        if name.is_empty() || !name.bytes().all(token) {
+            return Err(format!(
+                "exec.http.headers: {name:?} is not the name of a header, write {{\"X-Title\":\"my app\"}}"
+            ));
+        }
+        if OWN_HEADERS.contains(&lower.as_str()) {
+            return Err(format!("exec.http.headers.{name} cannot be set, leave it out"));
+        }
+        if headers.iter().any(|(other, _)| *other == lower) {
+            return Err(format!("exec.http.headers.{name} is there twice, keep one"));
+        }
+        if has_argument(&value) {
+            return Err(format!(
+                "exec.http.headers.{name} has a place for an argument: no header comes from a model, write its value"
+            ));
+        }
+        let text = VariableText::read(&value);
+        let text = text.ok_or_else(|| {
+            format!("exec.http.headers.{name} holds a line break or another character that a header cannot hold")
+        })?;
+        headers.push((lower, text));
+    }
+    Ok(headers)
+}
+
+fn proxy(value: Value) -> Result<String, String> {
+    match value {
+        Value::String(url) if url.starts_with("http://") || url.starts_with("https://") => Ok(url),
+        _ => Err("exec.http.proxy must be an address, such as \"http://proxy.example:3128\"".to_owned()),
+    }
+}
+
+fn has_argument(text: &str) -> bool {
+    // The braces of `${NAME}` are not a place.
+    parts(&text.replace("${", "$")).iter().any(|part| matches!(part, ItemPart::Argument(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(http: Value) -> Result<HttpRun, String> {
+        HttpRun::read(http, &|name| ["city", "unit", "n"].contains(&name))
+    }
+
+    fn fill(http: Value, arguments: &str) -> HttpRequest {
+        read(http).unwrap().fill(&Arguments::read(arguments).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn arguments_go_into_the_address_and_what_is_left_into_the_body() {
+        let arguments = r#"{"city":"São Paulo","n":1.50,"unit":null}"#;
+        let get =
+            fill(json!({"url": "https://h/{city}", "query": {"n": "{n}", "u": "{unit}", "v": "a b$$"}}), arguments);
+        assert_eq!(
+            (get.method, get.url.as_str(), get.body),
+            ("GET", "https://h/S%C3%A3o%20Paulo?n=1.50&v=a%20b%24", None)
+        );
+        let post = |more: Value| {
+            let mut http = json!({"method": "POST", "url": "https://h/{city}"});
+            http.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            fill(http, arguments).body
+        };
+        assert_eq!(post(json!({})), Some(("application/json", r#"{"n":1.50,"unit":null}"#.to_owned())));
+        assert_eq!(post(json!({"body": "form"})), Some(("application/x-www-form-urlencoded", "n=1.50".to_owned())));
+        assert_eq!(post(json!({"body": false})), None);
+        assert_eq!(fill(json!({"method": "DELETE", "url": "https://h/{city}"}), arguments).body, None);
+    }
+
+    #[test]
+    fn what_comes_from_the_environment_is_not_in_the_request() {
+        let http = json!({"url": "https://h/", "query": {"app id": "$KEY"}, "headers": {"Authorization": "Bearer ${TOKEN}", "X-A": "1"}});
+        let run = read(http).unwrap();
+        assert_eq!(run.fill(&Arguments::read("{}").unwrap()).unwrap().url, "https://h/");
+        assert_eq!((run.query[0].0.as_str(), run.headers[0].0.as_str()), ("app%20id", "authorization"));
+        assert_eq!(run.variables().collect::<Vec<_>>(), ["KEY", "TOKEN"]);
+    }
+
+    #[test]
+    fn mistakes_in_the_file_are_told_with_the_remedy_and_without_secrets() {
+        for (http, says) in [
+            (json!("https://h/"), "exec.http is not an object"),
+            (json!({}), "exec.http has no url"),
+            (json!({"url": "https://h/", "verb": "GET"}), "exec.http.verb is unknown, exec.http may have method, url"),
+            (json!({"url": "https://h/", "method": "get"}), "GET, POST, PUT, PATCH or DELETE"),
+            (json!({"url": "https://h/", "method": "{n}"}), "GET, POST, PUT, PATCH or DELETE"),
+            (json!({"url": "https://h/", "body": true}), "GET has no body"),
+            (json!({"url": "https://h/", "method": "POST", "body": {}}), "body must be true"),
+            (json!({"url": "https://h/", "headers": []}), "must be an object of strings"),
+            (json!({"url": "https://h/", "headers": {"a": 1}}), "must be an object of strings"),
+            (json!({"url": "https://h/", "headers": {"a b": "1"}}), "is not the name of a header"),
+            (json!({"url": "https://h/", "headers": {"a\r\nb": "1"}}), "is not the name of a header"),
+            (json!({"url": "https://h/", "headers": {"X-City": "{city}"}}), "no header comes from a model"),
+            (json!({"url": "https://h/", "headers": {"X": "k3y-canary\r\nB: 1"}}), "holds a line break"),
+            (json!({"url": "https://h/", "headers": {"Host": "other"}}), "cannot be set"),
+            (json!({"url": "https://h/", "headers": {"content-length": "0"}}), "cannot be set"),
+            (json!({"url": "https://h/", "headers": {"X-A": "1", "x-a": "2"}}), "is there twice"),
+            (json!({"url": "https://h/", "query": {"k": "{city}$KEY"}}), "an argument and a variable"),
+            (json!({"url": "https://h/", "query": {"k": "{town}"}}), "not a declared argument"),
+            (json!({"url": "https://h/?key=k3y-canary&{city}"}), "must be a value"),
+            (json!({"url": "https://me:k3y-canary@h/"}), "holds a user"),
+            (json!({"url": "https://h/", "redirects": 11}), "a number from 0 to 10"),
+            (json!({"url": "https://h/", "redirects": true}), "a number from 0 to 10"),
+            (json!({"url": "https://h/", "proxy": "socks5://p"}), "exec.http.proxy must be an address"),
+            (json!({"url": "https://h/", "allow": "10.0.0.1"}), "exec.http.allow must be a list"),
+            (json!({"url": "https://h/", "allow": ["*"]}), "\"*\" is not an address"),
+            (json!({"url": "http://h/", "headers": {"X": "$KEY"}}), "a secret over http"),
+            (json!({"url": "http://h/", "query": {"x": "$KEY"}}), "a secret over http"),
+        ] {
+            let said = read(http.clone()).unwrap_err();
+            assert!(said.contains(says) && !said.contains("canary") && !said.contains('\n'), "{http}: {said}");
+        }
+        for http in [
+            json!({"url": "http://h/", "headers": {"X": "$KEY"}, "insecure": true}),
+            json!({"url": "http://localhost:1/", "headers": {"X": "$KEY"}}),
+            json!({"url": "http://127.0.0.1:1/", "headers": {"X": "${KEY}"}}),
+            json!({"url": "http://[::1]/", "headers": {"X": "$KEY", "Y": "{\"a\":1}"}}),
+            json!({"url": "http://h/", "headers": {"X": "5$$"}, "redirects": false, "allow": ["10.0.0.0/8"]}),
+        ] {
+            assert!(read(http.clone()).is_ok(), "{http}");
+        }
+    }
+}

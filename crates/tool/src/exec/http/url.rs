@@ -1,0 +1,367 @@
+//! An address with places for arguments. Where a request goes is fixed: scheme, host and port are the tools file's.
+//!
+//! - In the path an argument is a part of one segment, and in the query a part of one value. All of it but letters, digits and `-._~` is
+//!   percent-encoded, so that no value can end its segment or its pair.
+//! - A segment that an argument would turn into `.`, `..` or nothing is refused, and so is one that a server could read as several
+//!   segments with such a segment among them (`..%2Fadmin`), however often it decodes them.
+//! - An argument that is missing or `null` drops its pair in the query; in the path it is an error.
+
+use crate::argument::{Arguments, plain};
+use crate::argv::{ItemPart, parts};
+use crate::refusal::{MAX_URL, Refusal};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// What is encoded in a value: everything but the unreserved characters (RFC 3986, section 2.3).
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// A text as a part of a segment, a name or a value in an address: all of it but letters, digits and `-._~` is encoded.
+pub fn percent_encoded(text: &str) -> String {
+    utf8_percent_encode(text, ENCODED).to_string()
+}
+
+/// How often a segment is decoded to see where it leads, the encoding of its values included.
+const ROUNDS: usize = 6;
+
+/// An address with places for arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlTemplate {
+    /// Scheme, host and port, such as `https://example.com:8443`.
+    pub origin: String,
+    /// The segments of the path, each after a `/`.
+    segments: Vec<Vec<ItemPart>>,
+    /// The pairs of the query.
+    pairs: Vec<Vec<ItemPart>>,
+}
+
+impl UrlTemplate {
+    /// Reads an address. `declared` returns whether the schema declares an argument of that name.
+    ///
+    /// # Errors
+    /// What is wrong, with the remedy. The text of the query is not repeated: it may hold a key.
+    pub(crate) fn read(url: &str, declared: &dyn Fn(&str) -> bool) -> Result<Self, String> {
+        let Some(rest) = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://")) else {
+            return Err("exec.http.url must begin with https:// or http://".to_owned());
+        };
+        let scheme = &url[..url.len() - rest.len()];
+        let (authority, rest) = rest.split_at(rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len()));
+        check_authority(authority)?;
+        if rest.contains('#') {
+            return Err("exec.http.url has a part after #, which is never sent: leave it out, or write %23".to_owned());
+        }
+        let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
+        let path = path.strip_prefix('/').unwrap_or(path);
+        let template = UrlTemplate {
+            origin: format!("{scheme}{}", authority.to_ascii_lowercase()),
+            segments: path.split('/').map(parts).collect(),
+            pairs: query.map(|query| query.split('&').map(parts).collect()).unwrap_or_default(),
+        };
+        for part in template.segments.iter().chain(&template.pairs).flatten() {
+            template.check(part, declared)?;
+        }
+        for pair in &template.pairs {
+            if pair.iter().any(is_argument) && !matches!(&pair[0], ItemPart::Text(text) if text.contains('=')) {
+                return Err("an argument in the query of exec.http.url must be a value, write ?name={name}".to_owned());
+            }
+        }
+        Ok(template)
+    }
+
+    /// Adds a pair to the query. `value` may have places for arguments.
+    ///
+    /// # Errors
+    /// As [`UrlTemplate::read`].
+    pub(crate) fn add_pair(&mut self, name: &str, value: &str, declared: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        let mut pair = vec![ItemPart::Text(format!("{}=", percent_encoded(name)))];
+        for part in parts(value) {
+            pair.push(match part {
+                ItemPart::Text(text) => ItemPart::Text(percent_encoded(&text)),
+                ItemPart::Argument(_) => {
+                    self.check(&part, declared)?;
+                    part
+                }
+            });
+        }
+        self.pairs.push(pair);
+        Ok(())
+    }
+
+    /// Whether an argument of this name has a place in it.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let mut all = self.segments.iter().chain(&self.pairs).flatten();
+        all.any(|part| matches!(part, ItemPart::Argument(argument) if argument == name))
+    }
+
+    /// It without its places for arguments.
+    pub(crate) fn fixed(&self) -> String {
+        let text = |parts: &Vec<ItemPart>| -> String {
+            parts.iter().map(|part| if let ItemPart::Text(text) = part { text.as_str() } else { "" }).collect()
+        };
+        let path: Vec<_> = self.segments.iter().map(text).collect();
+        let query: Vec<_> = self.pairs.iter().map(text).collect();
+        format!("{}/{}?{}", self.origin, path.join("/"), query.join("&"))
+    }
+
+    /// The host, in lower case, without its port.
+    pub(crate) fn host(&self) -> &str {
+        let authority = self.origin.split_once("://").map_or("", |(_, authority)| authority);
+        authority.rsplit_once(':').map_or(authority, |(host, port)| if port.ends_with(']') { authority } else { host })
+    }
+
+    /// The address with the arguments in their places.
+    ///
+    /// # Errors
+    /// [`Refusal::NoSegment`], [`Refusal::Segment`] and [`Refusal::LongUrl`].
+    pub(crate) fn fill(&self, arguments: &Arguments) -> Result<String, Refusal> {
+        let mut url = self.origin.clone();
+        for segment in &self.segments {
+            url.push('/');
+            push_segment(&mut url, segment, arguments)?;
+        }
+        let mut mark = '?';
+        for pair in &self.pairs {
+            let begin = url.len();
+            url.push(mark);
+            if pair.iter().all(|part| push(&mut url, part, arguments)) {
+                mark = '&';
+            } else {
+                url.truncate(begin);
+            }
+        }
+        if url.len() > MAX_URL { Err(Refusal::LongUrl(url.len())) } else { Ok(url) }
+    }
+
+    fn check(&self, part: &ItemPart, declared: &dyn Fn(&str) -> bool) -> Result<(), String> {
+        match part {
+            ItemPart::Argument(name) if !declared(name) => {
+                Err(format!("{{{name}}} in exec.http.url is not a declared argument, declare it under properties"))
+            }
+            // What other programs would escape, or read in another way (a backslash as a slash).
+            ItemPart::Text(text) if !text.bytes().all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b)) => Err(
+                "exec.http.url holds a space or another character that is not allowed there, write it percent-encoded, such as %20"
+                    .to_owned(),
+            ),
+            ItemPart::Text(text) if !text.split('%').skip(1).all(begins_with_hex) => {
+                Err("exec.http.url holds a % that begins no escape, write %25".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn begins_with_hex(text: &str) -> bool {
+    text.len() > 1 && text.bytes().take(2).all(|b| b.is_ascii_hexdigit())
+}
+
+/// Checks the part of an address that says where it leads.
+fn check_authority(authority: &str) -> Result<(), String> {
+    if authority.contains('{') {
+        return Err("the host and port of exec.http.url must not come from an argument, write them".to_owned());
+    }
+    if authority.contains('@') {
+        return Err(
+            "exec.http.url holds a user, put it into exec.http.headers: {\"Authorization\":\"Basic $NAME\"}".to_owned()
+        );
+    }
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (authority, None),
+    };
+    if port.is_some_and(|port| port.parse::<u16>().is_err() || port.starts_with(['+', '0'])) {
+        return Err("exec.http.url has a port that is not a number from 1 to 65535".to_owned());
+    }
+    let is_number = host
+        .strip_prefix('[')
+        .and_then(|h| h.strip_suffix(']'))
+        .is_some_and(|h| h.parse::<core::net::Ipv6Addr>().is_ok());
+    let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+    if host.is_empty() || !(is_number || is_name) {
+        return Err("exec.http.url has no host, or one that is not ASCII: write https://HOST/PATH, an international name as xn--…".to_owned());
+    }
+    Ok(())
+}
+
+fn is_argument(part: &ItemPart) -> bool {
+    matches!(part, ItemPart::Argument(_))
+}
+
+/// Adds a part; `false` if its argument is missing.
+fn push(url: &mut String, part: &ItemPart, arguments: &Arguments) -> bool {
+    match part {
+        ItemPart::Text(text) => url.push_str(text),
+        ItemPart::Argument(name) => match arguments.get(name) {
+            Some(value) => url.push_str(&percent_encoded(&plain(value))),
+            None => return false,
+        },
+    }
+    true
+}
+
+fn push_segment(url: &mut String, segment: &[ItemPart], arguments: &Arguments) -> Result<(), Refusal> {
+    let begin = url.len();
+    let mut last = None;
+    for part in segment {
+        if let ItemPart::Argument(name) = part {
+            last = Some(name);
+        }
+        if !push(url, part, arguments) {
+            return Err(Refusal::NoSegment(last.cloned().unwrap_or_default()));
+        }
+    }
+    if url.len() > MAX_URL {
+        return Err(Refusal::LongUrl(url.len()));
+    }
+    match last {
+        Some(name) if leads_elsewhere(&url[begin..]) => Err(Refusal::Segment(name.clone())),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a segment is empty, or some server could read it as a way to another folder: servers decode a path once or twice, some take `\` for
+/// `/`, some drop what follows a `;`, and some read the decoded path again, where `?`, `#` and white space end it.
+fn leads_elsewhere(segment: &str) -> bool {
+    let mut text = segment.to_owned();
+    for _ in 0..ROUNDS {
+        let is_dots = |part: &str| {
+            matches!(
+                part.split(|c: char| ";?#".contains(c) || c.is_whitespace() || c.is_control()).next(),
+                Some("." | "..")
+            )
+        };
+        if text.is_empty() || text.split(['/', '\\']).any(is_dots) {
+            return true;
+        }
+        let decoded = percent_decode_str(&text).decode_utf8_lossy();
+        if decoded == text {
+            return false;
+        }
+        text = decoded.into_owned();
+    }
+    true // nobody needs a text that is encoded so often
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<UrlTemplate, String> {
+        UrlTemplate::read(url, &|name| ["city", "unit", "n"].contains(&name))
+    }
+
+    fn fill(url: &str, arguments: &str) -> Result<String, Refusal> {
+        read(url).unwrap().fill(&Arguments::read(arguments).unwrap())
+    }
+
+    #[test]
+    fn values_are_encoded_and_stay_in_their_place() {
+        for (value, encoded) in [
+            ("Oslo", "Oslo"),
+            ("São Paulo", "S%C3%A3o%20Paulo"),
+            ("a/b?c#d&e=f", "a%2Fb%3Fc%23d%26e%3Df"),
+            ("@evil.example", "%40evil.example"),
+            ("a\r\nX-Evil: 1", "a%0D%0AX-Evil%3A%201"),
+            ("100%", "100%25"),
+            ("a+b;c", "a%2Bb%3Bc"),
+            ("-._~", "-._~"),
+            ("...", "..."),
+            ("a..b", "a..b"),
+            ("{unit}", "%7Bunit%7D"),
+        ] {
+            let arguments = format!(r#"{{"city":{}}}"#, event::quoted(value));
+            assert_eq!(fill("https://h/w/{city}.json", &arguments).unwrap(), format!("https://h/w/{encoded}.json"));
+            assert_eq!(fill("https://h/w?q={city}&x=1", &arguments).unwrap(), format!("https://h/w?q={encoded}&x=1"));
+        }
+        assert_eq!(fill("https://h/{n}", r#"{"n":[1,"a"]}"#).unwrap(), "https://h/%5B1%2C%22a%22%5D");
+    }
+
+    #[test]
+    fn a_missing_argument_drops_its_pair_and_is_refused_in_the_path() {
+        let url = "https://h/w?q={city}&u=x{unit}&x=1";
+        assert_eq!(fill(url, r#"{"city":"a","unit":null}"#).unwrap(), "https://h/w?q=a&x=1");
+        assert_eq!(fill(url, r#"{"unit":"C"}"#).unwrap(), "https://h/w?u=xC&x=1");
+        assert_eq!(fill("https://h/w?q={city}", "{}").unwrap(), "https://h/w");
+        assert_eq!(fill("https://h/w?q={city}", r#"{"city":""}"#).unwrap(), "https://h/w?q=");
+        for missing in ["{}", r#"{"city":null}"#] {
+            assert_eq!(fill("https://h/w/{city}", missing), Err(Refusal::NoSegment("city".to_owned())));
+        }
+    }
+
+    #[test]
+    fn no_value_leads_to_another_folder() {
+        for value in [
+            "",
+            ".",
+            "..",
+            "../admin",
+            "a/../../admin",
+            "..\\admin",
+            "%2e%2e",
+            "%2e%2e%2fadmin",
+            "%252e%252e%252fadmin",
+            "a%2f..",
+            "..;/admin",
+            ".;x",
+            "..?",
+            "..#x",
+            "..\t",
+            ".. ",
+            "%252525252525252525",
+        ] {
+            let arguments = format!(r#"{{"city":{}}}"#, event::quoted(value));
+            assert_eq!(fill("https://h/w/{city}/x", &arguments), Err(Refusal::Segment("city".to_owned())), "{value}");
+        }
+        // The text around it counts too.
+        assert_eq!(fill("https://h/w/%2E{city}", r#"{"city":"."}"#), Err(Refusal::Segment("city".to_owned())));
+        assert_eq!(
+            fill("https://h/w/{city}{unit}", r#"{"city":".","unit":"."}"#),
+            Err(Refusal::Segment("unit".to_owned()))
+        );
+        assert_eq!(fill("https://h/w/v{city}", r#"{"city":".."}"#).unwrap(), "https://h/w/v..");
+    }
+
+    #[test]
+    fn where_it_leads_is_fixed() {
+        for (url, says) in [
+            ("https://{city}/", "must not come from an argument"),
+            ("https://h:{n}/", "must not come from an argument"),
+            ("https://{city}.example.com/", "must not come from an argument"),
+            ("{city}://h/", "must begin with https:// or http://"),
+            ("ftp://h/", "must begin with https:// or http://"),
+            ("file:///etc/passwd", "must begin with https:// or http://"),
+            ("unix:/run/docker.sock", "must begin with https:// or http://"),
+            ("gopher://h/", "must begin with https:// or http://"),
+            ("HTTPS://h/", "must begin with https:// or http://"),
+            ("https:///x", "has no host"),
+            ("https://b\u{fc}cher.example/", "xn--"),
+            ("https://h\t/", "has no host"),
+            ("https://[::1/", "has no host"),
+            ("https://me:pw@h/", "holds a user"),
+            ("https://h\\@evil/", "not allowed there"),
+            ("https://h:99999/", "has a port"),
+            ("https://h:/", "has a port"),
+            ("https://h/{town}", "{town} in exec.http.url is not a declared argument"),
+            ("https://h/a b", "write it percent-encoded"),
+            ("https://h/{{city}}", "write it percent-encoded"),
+            ("https://h/\n", "write it percent-encoded"),
+            ("https://h/%{city}", "write %25"),
+            ("https://h/?q=100%", "write %25"),
+            ("https://h/#x", "after #"),
+            ("https://h/?{city}=1", "must be a value"),
+            ("https://h/?{city}", "must be a value"),
+        ] {
+            let said = read(url).unwrap_err();
+            assert!(said.contains(says), "{url}: {said}");
+        }
+        for (url, host) in
+            [("https://H.example:8443/x", "h.example"), ("http://[::1]:80", "[::1]"), ("http://[::1]/", "[::1]")]
+        {
+            assert_eq!(read(url).unwrap().host(), host);
+        }
+        assert_eq!(fill("https://H.example:8443", "{}").unwrap(), "https://h.example:8443/");
+    }
+
+    #[test]
+    fn an_address_that_servers_would_not_take_is_refused() {
+        let long = format!(r#"{{"city":"{}"}}"#, "x".repeat(MAX_URL));
+        assert!(matches!(fill("https://h/?q={city}", &long), Err(Refusal::LongUrl(n)) if n > MAX_URL));
+    }
+}

@@ -1,0 +1,171 @@
+//! What a server says of one of its tools.
+
+use crate::canonical::{Hash, canonical, digest};
+use event::Raw;
+use json::ToolEntry;
+use serde_json::Value;
+
+/// What a server says of one of its tools. All of it is a stranger's: the description and the schema go to the model, the annotations are
+/// hints that grant nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// The server's name in the tools file.
+    pub server: String,
+    /// The tool's name at the server.
+    pub tool: String,
+    /// What it is for, in words for the model.
+    pub description: Option<String>,
+    /// The JSON Schema of its arguments, as JSON.
+    pub schema: String,
+    /// The server's annotations, as JSON.
+    pub annotations: Option<String>,
+}
+
+impl Definition {
+    /// Reads a tool of a `tools/list` reply, or of a lock file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(server: &str, tool: &Value) -> Result<Definition, String> {
+        let text = |key: &str| tool.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = text("name").filter(|name| !name.is_empty()).ok_or("a tool without a name")?;
+        let schema = tool.get("inputSchema").filter(|schema| schema.is_object());
+        let definition = Definition {
+            server: server.to_owned(),
+            description: text("description"),
+            schema: schema.ok_or_else(|| format!("the tool {name:?} has no inputSchema"))?.to_string(),
+            annotations: tool.get("annotations").filter(|hints| !hints.is_null()).map(Value::to_string),
+            tool: name,
+        };
+        let is_readable = |text: &str| Raw::parse(text).is_ok();
+        if !is_readable(&definition.schema) || !definition.annotations.as_deref().is_none_or(is_readable) {
+            return Err(format!("the tool {:?} has a definition that nests too deep", definition.tool));
+        }
+        Ok(definition)
+    }
+
+    /// The digest of all that a person has to have seen: the server, the tool, the description, the schema and the annotations.
+    pub fn hash(&self) -> Hash {
+        let json = |text: &str| Raw::parse(text).map(canonical).unwrap_or_default();
+        // A missing text and an empty one differ.
+        let optional = |text: Option<String>| text.map(|text| format!("={text}")).unwrap_or_default();
+        digest([
+            self.server.as_bytes(),
+            self.tool.as_bytes(),
+            optional(self.description.clone()).as_bytes(),
+            json(&self.schema).as_bytes(),
+            optional(self.annotations.as_deref().map(json)).as_bytes(),
+        ])
+    }
+
+    /// The entry of a list of tools, under the name `name`.
+    pub fn entry(&self, name: &str) -> ToolEntry {
+        ToolEntry {
+            name: name.to_owned(),
+            description: self.description.clone(),
+            parameters: Some(self.schema.clone()),
+            strict: None,
+            text: self.to_json().to_string(),
+        }
+    }
+
+    /// The members of the definition, as MCP names them.
+    pub fn to_json(&self) -> Value {
+        let mut all = serde_json::Map::new();
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+        all.insert("name".to_owned(), self.tool.clone().into());
+        if let Some(description) = &self.description {
+            all.insert("description".to_owned(), description.clone().into());
+        }
+        all.insert("inputSchema".to_owned(), json(&self.schema));
+        if let Some(annotations) = &self.annotations {
+            all.insert("annotations".to_owned(), json(annotations));
+        }
+        all.into()
+    }
+
+    /// Whether a person who reads the definition on a screen would miss a part of it; see [`hidden`].
+    pub fn has_hidden(&self) -> bool {
+        let json = |text: &str| serde_json::from_str::<Value>(text).is_ok_and(|value| any_text(&value, &hidden));
+        hidden(&self.tool)
+            || self.description.as_deref().is_some_and(hidden)
+            || json(&self.schema)
+            || self.annotations.as_deref().is_some_and(json)
+    }
+}
+
+/// Whether a text has characters that a screen does not show: control characters, marks that reverse or hide text, and Unicode's tag characters
+/// (U+E0000), in which words for a machine can be written that no person sees.
+pub fn hidden(text: &str) -> bool {
+    text.chars().any(|c| event::is_hidden(c) && c != '\r')
+}
+
+/// Whether any text in the value, or any key, is one that `test` returns true for.
+fn any_text(value: &Value, test: &impl Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(text) => test(text),
+        Value::Array(items) => items.iter().any(|item| any_text(item, test)),
+        Value::Object(members) => members.iter().any(|(key, member)| test(key) || any_text(member, test)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn tool(value: Value) -> Definition {
+        Definition::read("s", &value).unwrap()
+    }
+
+    #[test]
+    fn every_part_counts_for_the_digest_and_the_order_of_keys_does_not() {
+        let one = tool(
+            json!({"name":"a","description":"d","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":true}}),
+        );
+        let same = tool(
+            json!({"annotations":{"readOnlyHint":true},"inputSchema":{"x":1,"type":"object"},"description":"d","name":"a","icons":[]}),
+        );
+        assert_eq!(one.hash(), same.hash());
+        for other in [
+            json!({"name":"b","description":"d","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":true}}),
+            json!({"name":"a","description":"e","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":true}}),
+            json!({"name":"a","description":"d","inputSchema":{"type":"object","x":2},"annotations":{"readOnlyHint":true}}),
+            json!({"name":"a","description":"d","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":false}}),
+            json!({"name":"a","description":"d","inputSchema":{"type":"object","x":1}}),
+            json!({"name":"a","inputSchema":{"type":"object","x":1},"annotations":{"readOnlyHint":true}}),
+        ] {
+            assert_ne!(one.hash(), tool(other.clone()).hash(), "{other}");
+        }
+        assert_ne!(one.hash(), Definition { server: "t".to_owned(), ..one.clone() }.hash());
+        assert_ne!(
+            tool(json!({"name":"a","description":"","inputSchema":{}})).hash(),
+            tool(json!({"name":"a","inputSchema":{}})).hash()
+        );
+        assert_eq!(tool(one.to_json()), one);
+    }
+
+    #[test]
+    fn hidden_characters_are_found_wherever_they_are() {
+        for value in [
+            json!({"name":"a","description":"x\u{e0041}","inputSchema":{}}),
+            json!({"name":"a\u{202e}","inputSchema":{}}),
+            json!({"name":"a","inputSchema":{"properties":{"p\u{200b}":{}}}}),
+            json!({"name":"a","inputSchema":{"title":["\u{1b}[2J"]}}),
+            json!({"name":"a","inputSchema":{},"annotations":{"title":"\u{2066}"}}),
+        ] {
+            assert!(tool(value.clone()).has_hidden(), "{value}");
+        }
+        assert!(!tool(json!({"name":"a","description":"é\r\n\t👨\u{200d}👩","inputSchema":{}})).has_hidden());
+    }
+
+    #[test]
+    fn what_is_no_tool_is_refused() {
+        for value in
+            [json!({}), json!({"name":"","inputSchema":{}}), json!({"name":"a"}), json!({"name":"a","inputSchema":[]})]
+        {
+            assert!(Definition::read("s", &value).is_err(), "{value}");
+        }
+    }
+}
