@@ -1,7 +1,7 @@
 //! Law 4, linear: searches for inputs whose cost grows faster than they do.
 //!
 //! Pieces of markup and of JSON are repeated, as text and as arguments, in one event and in many, and events with a new name, index
-//! or choice each follow each other. Twice the input may take 2.5 times the processor's time and write 2.5 times the bytes. The
+//! or choice each follow each other. Four times the input may take eight times the processor's time and write eight times the bytes. The
 //! machines run in this process; `growth_bodies.rs` does the same with the bodies of providers, `growth_commands.rs` with commands.
 
 #[path = "pipeline/cost.rs"]

@@ -7,11 +7,13 @@
 use event::{Payload, Sink, payload};
 use rustix::time::{ClockId, clock_gettime};
 
-/// How often a piece of the input is repeated in the smaller of two runs; the larger has twice as many.
-pub const REPEATED: usize = 10_000;
+/// How often a piece of the input is repeated in the smaller of two runs; the larger has [`TIMES`] as many.
+pub const REPEATED: usize = 5_000;
+pub const TIMES: usize = 4;
 
-/// How much more twice the input may cost. Linear work costs twice as much, the rest is noise of the clock.
-const MOST: f64 = 2.5;
+/// How much more [`TIMES`] the input may cost. Linear work costs 4 times as much, work that grows with the square 16 times;
+/// the bound lies as far from one as from the other, so that caches and a busy machine do not decide.
+const MOST: f64 = 8.0;
 
 /// A run that costs less is not compared: most of its time does not depend on the input.
 const FLOOR_MICROS: u64 = 100_000;
@@ -29,26 +31,26 @@ pub struct Cost {
     pub written: usize,
 }
 
-/// Compares the cost of an input with that of twice the input; adds a line to `wrong` where it grows faster.
+/// Compares the cost of an input with that of [`TIMES`] the input; adds a line to `wrong` where it grows faster.
 pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -> Cost) {
-    let mut large = run(2 * REPEATED);
+    let mut large = run(TIMES * REPEATED);
     let slow = large.micros > FLOOR_MICROS;
     if !slow && large.written <= FLOOR_BYTES {
         return;
     }
     let mut small = run(REPEATED);
     if large.written as f64 > MOST * small.written as f64 && large.written > FLOOR_BYTES {
-        wrong.push(format!("{what}: writes {} bytes and {} for twice the input", small.written, large.written));
+        wrong.push(format!("{what}: writes {} bytes and {} for {TIMES} times the input", small.written, large.written));
         return;
     }
     for _ in 1..TRIES {
         if !slow || large.micros as f64 <= MOST * small.micros as f64 {
             return;
         }
-        large.micros = large.micros.min(run(2 * REPEATED).micros);
+        large.micros = large.micros.min(run(TIMES * REPEATED).micros);
         small.micros = small.micros.min(run(REPEATED).micros);
     }
-    wrong.push(format!("{what}: takes {} ms and {} ms for twice the input", small.micros / 1000, large.micros / 1000));
+    wrong.push(format!("{what}: takes {} ms and {} ms for {TIMES} times the input", small.micros / 1000, large.micros / 1000));
 }
 
 /// The sizes at which every input runs first. One whose cost grows as it may is not compared at the larger sizes.
