@@ -41,8 +41,8 @@ fn danger(test: &str) -> Scratch {
 /// The command in the last line of the output, which a person is to type.
 fn typed(err: &str) -> &str {
     let last = err.lines().last().unwrap_or_default();
-    let at = last.find(": bin/react ").unwrap_or_else(|| panic!("no command in {err}"));
-    &last[at + 2..]
+    let at = last.find(" with: bin/react ").unwrap_or_else(|| panic!("no command in {err}"));
+    &last[at + 7..]
 }
 
 #[test]
@@ -50,10 +50,14 @@ fn the_last_line_is_the_command_that_approves() {
     let scratch = danger("approve");
     let (status, out, err) = scratch.run(&format!("{} {QUESTION}", ask()));
     assert!(status == 3 && out.contains("<- reserve waits for approval"), "{status} {out}");
-    assert!(err.lines().count() == 1 && err.contains("--deny-call"), "{err}");
+    assert_eq!(err.lines().count(), 2, "{err}");
+    let refuses = typed(err.lines().next().expect("a line"));
+    assert_eq!(refuses, typed(&err).replace("--approve-call", "--deny-call"));
+    let log = scratch.read("log");
+    assert!(log.contains("run it with: bin/react --log ") && log.contains(&format!("--approve-call {ID}:")), "{log}");
     let command = typed(&err);
     assert!(
-        command.starts_with("bin/react --log ") && command.contains(&format!(" --approve-call {ID} ")),
+        command.starts_with("bin/react --log ") && command.contains(&format!(" --approve-call {ID}:")),
         "{command}"
     );
     assert!(!command.contains("We are four"), "the question has been asked: {command}");

@@ -19,8 +19,10 @@ fn goes_on(scratch: &Scratch, what: &str) {
     if status == 3 {
         // The call was started and its result is unknown: a person must decide.
         assert!(out.contains("reserve waits for approval") && scratch.read("reservations").is_empty(), "{what}: {out}");
-        let id = if ask == ASK { "call_r3Vb8PsMcY" } else { "ZMfUhQiqP" };
-        (status, out, err) = scratch.run(&format!("{ask} --plain --approve-call {id}"));
+        let last = err.lines().last().unwrap_or_default();
+        let yes =
+            last.split_once("or run it with:").unwrap_or_else(|| panic!("{what}: no command in {err}")).1.to_owned();
+        (status, out, err) = scratch.run(&yes);
     }
     assert!(status == 0 && out.contains("sleeping bags"), "{what}: {status}\n{out}\n{err}");
     // A line that was cut is reported once.
@@ -222,7 +224,7 @@ fn ctrl_c_ends_the_loop_and_the_log_is_closed() {
 /// Any stage killed in the middle of a turn: the loop stops with 2, the log holds complete lines, and the next run continues from it.
 #[test]
 fn a_stage_that_is_killed_stops_the_loop() {
-    for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec", "tee"] {
+    for stage in ["llm-stream", "tag-parse", "tc-accumulate", "tool-exec"] {
         let scratch = Scratch::new(&format!("kill-{stage}"));
         let script = format!("{ASK} {QUESTION} -- --speed real");
         let mut child = scratch.bash(&script).process_group(0).spawn().expect("bash runs");
@@ -251,4 +253,82 @@ fn process(group: u32, name: &str) -> String {
 
 fn read_stat(process: &Path) -> Option<String> {
     fs::read_to_string(process.join("stat")).ok()
+}
+
+/// Serves one answer after the other to whoever asks, and returns its address.
+fn provider(answers: &'static [&'static str]) -> String {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for (stream, answer) in listener.incoming().map_while(Result::ok).zip(answers) {
+            let mut reader = BufReader::new(&stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|n| n > 2) {
+                let header = line.to_ascii_lowercase();
+                length =
+                    header.strip_prefix("content-length: ").map_or(length, |n| n.trim().parse().expect("a number"));
+                line.clear();
+            }
+            reader.read_exact(&mut vec![0; length]).expect("the body");
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let _ = (&stream).write_all(format!("{head}{answer}data: [DONE]\n\n").as_bytes()); // the reader may have left
+        }
+    });
+    address
+}
+
+/// The servers of the tools file are started once, for the list of tools and for the calls of all turns.
+#[test]
+fn servers_of_tools_are_started_once_for_all_turns() {
+    const CALL: &str = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{"name":"huts__beds","arguments":"{}"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+"#;
+    const AGAIN: &str = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_2","function":{"name":"huts__beds","arguments":"{}"}}]}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+
+"#;
+    const TEXT: &str = r#"data: {"choices":[{"index":0,"delta":{"content":"Four beds."}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}
+
+"#;
+    const SERVER: &str = r#"echo started >>"$1"
+while read -r line; do
+    id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case $line in
+    *'"method":"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"t","version":"1"}}' ;;
+    *'"method":"tools/list"'*) result='{"tools":[{"name":"beds","description":"Free beds.","inputSchema":{"type":"object"}}]}' ;;
+    *'"method":"tools/call"'*) result='{"content":[{"type":"text","text":"4 beds by '$$'"}]}' ;;
+    *) continue ;;
+    esac
+    printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+    let scratch = Scratch::new("servers");
+    let folder = scratch.0.display();
+    fs::write(scratch.0.join("server.sh"), SERVER).expect("a server");
+    let tools = format!(
+        r#"{{"mcpServers":{{"huts":{{"command":"sh","args":["{folder}/server.sh","{folder}/started"],"class":"read"}}}}}}"#
+    );
+    fs::write(scratch.0.join("tools.json"), tools).expect("a tools file");
+    let react = format!(
+        "OPENAI_API_KEY=k bin/react --base-url {} -a openai-chat -m demo -t $SCRATCH/tools.json --log $SCRATCH/log --plain {QUESTION}",
+        provider(&[CALL, AGAIN, TEXT])
+    );
+    let (status, out, err) = scratch.run(&react);
+    assert!(status == 2 && err.contains("--update-lock"), "{out}{err}");
+    let (status, _, err) = scratch.run("tool-exec -t $SCRATCH/tools.json --update-lock");
+    assert_eq!(status, 0, "{err}");
+    let before = scratch.read("started").lines().count();
+    let (status, out, err) = scratch.run(&react);
+    assert!(status == 0 && out.contains("Four beds."), "{out}{err}");
+    assert_eq!(scratch.read("started").lines().count(), before + 1);
+    let log = scratch.read("log");
+    let by: HashSet<&str> =
+        log.split("4 beds by ").skip(1).map(|rest| &rest[..rest.find(['"', '\\']).unwrap_or(0)]).collect();
+    assert_eq!((log.matches(r#""type":"tool_result""#).count(), by.len()), (2, 1), "{log}");
 }

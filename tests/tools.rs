@@ -96,7 +96,6 @@ fn the_same_mistakes_in_the_same_words() {
         "7",
         "{}",
         "nonsense",
-        r#"{"mcpServers":{"git":{}}}"#,
         "[1]",
         "[{}]",
         r#"[{"type":"function","function":{}}]"#,
@@ -124,5 +123,21 @@ fn the_same_mistakes_in_the_same_words() {
             .collect();
         assert!(messages[0].starts_with(": tools.json: "), "{messages:?}");
         assert!(messages.iter().all(|message| *message == messages[0]), "{list}: {messages:#?}");
+    }
+}
+
+/// The tools of servers are known to tool-exec alone, and every other command says how to get their list.
+#[test]
+fn servers_of_tools_are_for_tool_exec_alone() {
+    let folder = Folder::new("servers", r#"{"mcpServers":{"git":{"command":"git-server"}}}"#);
+    for (command, arguments, _) in COMMANDS {
+        let ran = folder.run(&format!("{command} {arguments}"));
+        let text = String::from_utf8_lossy(&ran.stderr).into_owned();
+        let want = if command == "tool-exec" {
+            "git-server is not found in PATH"
+        } else {
+            "tool-exec --tools FILE --list >LIST; give LIST here"
+        };
+        assert!(ran.status.code() == Some(2) && text.contains(want) && text.lines().count() == 1, "{command}: {ran:?}");
     }
 }

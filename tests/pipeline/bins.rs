@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,8 @@ pub fn bash(script: &str, folder: &Path) -> Command {
     let mut shell = Command::new("bash");
     shell.args(["-o", "pipefail", "-c", script]).current_dir(folder).env_clear();
     shell.env("PATH", std::env::join_paths(all).expect("a PATH without a colon in its parts"));
+    // In the background of the terminal that the tests may run on: nobody is asked there.
+    shell.process_group(0);
     shell.env("LC_ALL", "C").env("HOME", std::env::temp_dir()).env("NO_COLOR", "1");
     shell
 }
