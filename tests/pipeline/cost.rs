@@ -50,7 +50,11 @@ pub fn compare(what: &str, wrong: &mut Vec<String>, mut run: impl FnMut(usize) -
         large.micros = large.micros.min(run(TIMES * REPEATED).micros);
         small.micros = small.micros.min(run(REPEATED).micros);
     }
-    wrong.push(format!("{what}: takes {} ms and {} ms for {TIMES} times the input", small.micros / 1000, large.micros / 1000));
+    wrong.push(format!(
+        "{what}: takes {} ms and {} ms for {TIMES} times the input",
+        small.micros / 1000,
+        large.micros / 1000
+    ));
 }
 
 /// The sizes at which every input runs first. One whose cost grows as it may is not compared at the larger sizes.
