@@ -1,0 +1,20 @@
+//! Compares two recordings by their meaning.
+
+use std::path::PathBuf;
+use stdio::Status;
+
+/// The arguments of this subcommand.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The files to read
+    #[arg(required = true)]
+    pub files: Vec<PathBuf>,
+}
+
+/// Compares two recordings by their meaning.
+///
+/// # Errors
+/// What is wrong with the arguments or a file.
+pub fn diff(_args: &Args) -> anyhow::Result<Status> {
+    anyhow::bail!("not built yet")
+}

@@ -1,0 +1,33 @@
+//! `tc-eval`: how good is a checker of tool calls?
+
+mod args;
+mod corpus;
+mod diff;
+mod evaluate;
+mod explain;
+mod fit;
+mod label;
+mod merge;
+mod read;
+mod report_card;
+
+use args::{Args, Command};
+use std::process::ExitCode;
+use stdio::Status;
+
+fn main() -> ExitCode {
+    ::args::run(run)
+}
+
+/// Runs the subcommand that was named; without one, evaluates checkers.
+fn run(args: Args) -> anyhow::Result<Status> {
+    match args.command {
+        None => evaluate::evaluate(&args.evaluate),
+        Some(Command::Label(args)) => label::label(&args),
+        Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Diff(args)) => diff::diff(&args),
+        Some(Command::ReportCard(args)) => report_card::report_card(&args),
+        Some(Command::Merge(args)) => merge::merge(&args),
+        Some(Command::Fit(args)) => fit::fit(&args),
+    }
+}

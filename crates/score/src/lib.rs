@@ -1,0 +1,11 @@
+//! How good a checker is.
+//!
+//! What it is: the labels of a corpus ([`Label`]), what was measured on one stream ([`Measured`]), the counts that many of these
+//! add up to, the statistics of the counts, and the forms of a report. What it is not: it reads no file and runs no checker;
+//! `bin/tc-eval` does both.
+
+mod label;
+mod measured;
+
+pub use label::{Label, LabelledCall};
+pub use measured::{Answer, CallCounts, Measured, Outcome, Place};
