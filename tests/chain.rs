@@ -21,8 +21,8 @@ fn tag(first: &Event<'_>) -> Box<dyn Machine> {
 }
 
 fn detect(first: &Event<'_>) -> Box<dyn Machine> {
-    let factory = detect::factory("full", &CallFilter::default()).expect("a checker of the table");
-    Box::new(Detect::new("full".into(), factory, Answers::default(), first))
+    let checkers = detect::checkers("full", &CallFilter::default()).expect("a checker of the table");
+    Box::new(Detect::new("full".into(), checkers(first), Answers::default(), first))
 }
 
 fn accumulate(_: &Event<'_>) -> Box<dyn Machine> {

@@ -228,11 +228,11 @@ fn events_with_a_new_number_each() {
                 || format!("tc-detect --checker {checker}, {one}"),
                 &mut wrong,
                 |n| {
-                    let factory = detect::factory(checker, &CallFilter::default()).expect("a checker of the table");
+                    let checkers = detect::checkers(checker, &CallFilter::default()).expect("a checker of the table");
                     let events = numbered(one, r#"{"type":"x"}"#, n);
                     let mut scanner = Scanner::default();
                     let first = scanner.read(&events.first[0]).expect("an event");
-                    run(&mut Detect::new(checker.into(), factory, Answers::default(), &first), &events)
+                    run(&mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first), &events)
                 },
             );
         }

@@ -40,10 +40,10 @@ fn accumulate(lines: &[String]) -> Vec<String> {
 }
 
 fn detect(checker: &'static str, lines: &[String]) -> Vec<String> {
-    let factory = detect::factory(checker, &CallFilter::default()).expect("a checker of the table");
+    let checkers = detect::checkers(checker, &CallFilter::default()).expect("a checker of the table");
     let mut scanner = Scanner::default();
     let first = scanner.read(&lines[0]).expect("an event");
-    Collect::run(&mut Detect::new(checker.into(), factory, Answers::default(), &first), lines)
+    Collect::run(&mut Detect::new(checker.into(), checkers(&first), Answers::default(), &first), lines)
 }
 
 /// Runs `look` on each event.

@@ -6,7 +6,6 @@ mod checkers;
 mod command;
 mod divert;
 mod recorded;
-mod text;
 
 use args::Args;
 use branch::Branch;

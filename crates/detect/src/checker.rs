@@ -66,6 +66,17 @@ pub trait Checker {
 /// Makes a checker for each choice of a stream.
 pub type Factory = Rc<dyn Fn() -> Box<dyn Checker>>;
 
+/// Makes the factory of a stream from its first event, which may name the API, the model and the tools. One value serves all
+/// streams of a run, and keeps what it builds for them.
+pub type Checkers = Rc<dyn Fn(&Event<'_>) -> Factory>;
+
+/// The [`Checkers`] of a checker that does not depend on the first event of its stream.
+#[expect(clippy::unnecessary_wraps, reason = "a row of the table may reject its argument")]
+pub(crate) fn alike<C: Checker + 'static>(make: impl Fn() -> C + 'static) -> Option<Checkers> {
+    let factory: Factory = Rc::new(move || Box::new(make()));
+    Some(Rc::new(move |_| Rc::clone(&factory)))
+}
+
 /// A row of the table of checkers.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckerRow {
@@ -73,8 +84,8 @@ pub struct CheckerRow {
     pub name: &'static str,
     /// The help text that says how the checker decides.
     pub help: &'static str,
-    /// Makes its factory from the user's argument; `None` where that cannot be used.
-    pub factory: fn(CallFilter, &str) -> Option<Factory>,
+    /// Makes its checkers from the user's argument; `None` where that cannot be used.
+    pub checkers: fn(CallFilter, &str) -> Option<Checkers>,
 }
 
 /// What counts as a call: any, or only one whose tool's name matches a pattern.

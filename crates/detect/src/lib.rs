@@ -1,8 +1,8 @@
 //! Checkers: does this stream call a tool?
 //!
 //! What it is: the [`Checker`] trait, one file for each checker, their one table ([`CHECKERS`]), and [`Detect`], the machine
-//! of `tc-detect` that asks a checker for each choice of a stream. What it is not: it starts nothing; the checkers `cmd:` and
-//! `tag` are adapters in `bin/tc-detect` behind the same trait.
+//! of `tc-detect` that asks a checker for each choice of a stream. What it is not: it starts nothing; the checker `cmd:` is an
+//! adapter in `bin/tc-detect` behind the same trait.
 //!
 //! Invariant: a decision is written before the event that decided it, so no later than the event after which no continuation
 //! could change it.
@@ -15,6 +15,6 @@ mod machine;
 mod remembered;
 
 pub use answers::{Answers, StreamAnswer};
-pub use checker::{CallFilter, Checker, CheckerRow, Factory, StreamEnding, Verdict};
-pub use checkers::{CHECKERS, factory};
+pub use checker::{CallFilter, Checker, CheckerRow, Checkers, Factory, StreamEnding, Verdict};
+pub use checkers::{CHECKERS, checkers};
 pub use machine::Detect;

@@ -212,10 +212,10 @@ mod tests {
 
     fn run(checker: &'static str, lines: &[&str]) -> (Vec<String>, StreamAnswer) {
         let answers = Answers::default();
-        let factory = crate::factory(checker, &crate::CallFilter::default()).expect("a checker of the table");
+        let factory = crate::checkers(checker, &crate::CallFilter::default()).expect("a checker of the table");
         let mut scanner = event::Scanner::default();
         let first = scanner.read(lines[0]).expect("an event");
-        let mut machine = Detect::new(checker.into(), factory, answers.clone(), &first);
+        let mut machine = Detect::new(checker.into(), factory(&first), answers.clone(), &first);
         let out = Collect::run(&mut machine, lines);
         (out.into_iter().filter(|l| l.contains("\"decision\"")).collect(), answers.answer())
     }

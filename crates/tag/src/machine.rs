@@ -121,7 +121,7 @@ pub struct Tag {
 }
 
 /// How the text of a stream is read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Setting {
     look: Rc<Look>,
     tools: Option<Rc<ToolList>>,
@@ -129,6 +129,19 @@ struct Setting {
 }
 
 impl Tag {
+    /// Another machine for the stream of this one, at the beginning of the stream.
+    #[must_use]
+    pub fn fresh(&self) -> Tag {
+        Tag {
+            setting: self.setting.clone(),
+            choices: Choices::default(),
+            with_text: Vec::new(),
+            unknown: self.unknown.clone(),
+            warned: HashSet::new(),
+            text: String::new(),
+        }
+    }
+
     fn content(&mut self, event: &Event<'_>, sink: &mut dyn Sink) {
         let text = ContentDelta::read(event).text;
         // A text with escapes is put into one buffer, reused.

@@ -1,14 +1,13 @@
 //! `first-chunk`: the first event with text or a call decides. Most frameworks do this; it is wrong whenever text precedes a call.
 //! White space counts as text, as it does for most frameworks; only an event with empty text is skipped.
 
-use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none};
 use event::Event;
-use std::rc::Rc;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "first-chunk",
     help: "the first event with text or a call decides",
-    factory: |calls, _| Some(Rc::new(move || Box::new(FirstChunk { calls: calls.clone() }))),
+    checkers: |calls, _| alike(move || FirstChunk { calls: calls.clone() }),
 };
 
 struct FirstChunk {

@@ -1,16 +1,20 @@
 //! `full`: a call anywhere is a yes at once, and only the end is a no.
 
-use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none};
 use event::{Event, Kind};
-use std::rc::Rc;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "full",
     help: "a call anywhere is a yes, only the end is a no",
-    factory: |calls, _| Some(Rc::new(move || Box::new(Full { calls: calls.clone() }))),
+    checkers: |calls, _| alike(move || Full { calls: calls.clone() }),
 };
 
-struct Full {
+/// A checker of this kind, for a checker that finds calls elsewhere too.
+pub(crate) fn checker(calls: CallFilter) -> Full {
+    Full { calls }
+}
+
+pub(crate) struct Full {
     calls: CallFilter,
 }
 

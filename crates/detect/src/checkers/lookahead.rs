@@ -4,16 +4,15 @@
 //! models write it before calls too: the count starts at the first other character, and white space after it counts once more text
 //! follows.
 
-use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, none};
+use crate::checker::{CallFilter, Checker, CheckerRow, Meaning, StreamEnding, Verdict, alike, none};
 use event::Event;
-use std::rc::Rc;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "lookahead:N",
     help: "no after N characters of text; white space before it does not count",
-    factory: |calls, limit| {
+    checkers: |calls, limit| {
         let limit = limit.parse().ok()?;
-        Some(Rc::new(move || Box::new(Lookahead { calls: calls.clone(), limit, seen: 0, white: 0 })))
+        alike(move || Lookahead { calls: calls.clone(), limit, seen: 0, white: 0 })
     },
 };
 

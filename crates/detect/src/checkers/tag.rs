@@ -1,41 +1,41 @@
 //! `tag`: a call that is written as text counts too, as soon as the text can only be read as a call.
+//!
+//! The text of every stream is read, even where `tools_mode` is `native`; dialect, tools and prefill are those of `stream_start`.
 
-use detect::{Checker, StreamEnding, Verdict};
+use crate::checker::{Checker, CheckerRow, StreamEnding, Verdict};
+use crate::checkers::full::{self, Full};
 use event::payload::{Retract, StreamEnd, ToolCallDelta};
-use event::{Event, Machine, Payload, Scanner, Sink};
+use event::{Event, Machine, Payload, Sink};
 use std::rc::Rc;
 use tag::{Options, Streams, Tag};
 
-/// Makes the checkers of a run.
-#[derive(Clone)]
-pub struct TextCheckers {
-    streams: Rc<Streams>,
-}
+pub(crate) const ROW: CheckerRow = CheckerRow {
+    name: "tag",
+    help: "full, and a call that is written as text counts, in any dialect",
+    checkers: |calls, _| {
+        let streams = Streams::new(Options { always: true, ..Options::default() });
+        Some(Rc::new(move |first| {
+            let (tag, calls) = (streams.begin(first), calls.clone());
+            Rc::new(move || Box::new(TextChecker::new(tag.fresh(), full::checker(calls.clone()))))
+        }))
+    },
+};
 
-impl TextCheckers {
-    /// The text of every stream is read, even where `tools_mode` is `native`; dialect, tools and prefill are those of `stream_start`.
-    pub fn new() -> Self {
-        TextCheckers { streams: Rc::new(Streams::new(Options { always: true, ..Options::default() })) }
-    }
-
-    /// The checker of one choice of the stream that begins with the line `first`. `full` decides whether a call counts, in an event or in
-    /// text.
-    pub fn checker(&self, first: &str, full: Box<dyn Checker>) -> TextChecker {
-        let mut scanner = Scanner::default();
-        let started = scanner.read(first).map(|first| self.streams.begin(&first));
-        TextChecker { tag: started.ok(), calls: TextCalls { full, counted: 0, held: Vec::new(), verdict: None } }
-    }
-}
-
-/// The checker; see the module.
-pub struct TextChecker {
+struct TextChecker {
     tag: Option<Tag>,
     calls: TextCalls,
 }
 
+impl TextChecker {
+    /// Reads text by `tag`; `full` decides whether a call counts, in an event or in text.
+    fn new(tag: Tag, full: Full) -> Self {
+        TextChecker { tag: Some(tag), calls: TextCalls { full, counted: 0, held: Vec::new(), verdict: None } }
+    }
+}
+
 /// The calls that the parser finds in the text.
 struct TextCalls {
-    full: Box<dyn Checker>,
+    full: Full,
     /// How many counted.
     counted: u64,
     /// The indexes of those that hold.
