@@ -4,8 +4,14 @@
 //! add up to, the statistics of the counts, and the forms of a report. What it is not: it reads no file and runs no checker;
 //! `bin/tc-eval` does both.
 
+mod baseline;
 mod label;
+pub mod mcnemar;
 mod measured;
 
+pub use baseline::{
+    AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport, BaselineStream,
+    CheckerChange, Comparison, StreamName,
+};
 pub use label::{Label, LabelledCall};
 pub use measured::{Answer, CallCounts, Measured, Outcome, Place};

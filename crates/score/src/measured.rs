@@ -1,10 +1,12 @@
 //! What was measured on one stream.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The answer of a checker.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// The stream calls no tool.
     No,
@@ -15,7 +17,7 @@ pub enum Answer {
 }
 
 /// A place in a stream, counted from its beginning up to and with the event there.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Place {
     /// Events of the stream.
     pub events: u64,
@@ -24,6 +26,7 @@ pub struct Place {
     /// The same text in bytes of UTF-8.
     pub bytes: u64,
     /// Recorded time in milliseconds; `None` where the recording has no times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ms: Option<f64>,
 }
 
@@ -66,7 +69,7 @@ pub struct Measured {
     pub id: Rc<str>,
     /// The index file that names it, as the user typed it.
     pub corpus: Rc<str>,
-    /// The source of the label, by which intervals are clustered; the id where there is none.
+    /// The source of the label, by which intervals are clustered; the id where the label has no source.
     pub source: Rc<str>,
     /// The groups that reports are split by: API, provider and model (empty where unknown).
     pub api: Rc<str>,

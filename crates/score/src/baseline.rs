@@ -1,0 +1,344 @@
+//! What each checker answered in an earlier run, and what has changed since.
+//!
+//! A baseline is lines of JSON: a [`BaselineHeader`], one [`BaselineStream`] for each stream in the order of the corpus, and a
+//! [`BaselineEnd`], by which a file that was cut is recognised.
+
+use crate::mcnemar::p_value;
+use crate::{Answer, Measured, Place};
+use serde::{Deserialize, Serialize};
+
+/// The version of the format, as `tc_eval_baseline` in the header has it.
+pub const BASELINE_FORMAT: u32 = 1;
+
+/// The first line of a baseline.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct BaselineHeader {
+    /// The version of the format, [`BASELINE_FORMAT`].
+    pub tc_eval_baseline: u32,
+    /// The version of the command that wrote it.
+    pub version: String,
+    /// The checkers, in the order of the outcomes of each stream.
+    pub checkers: Vec<String>,
+    /// The corpora, in the order in which they were read.
+    pub corpora: Vec<String>,
+}
+
+/// One stream of a baseline.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct BaselineStream {
+    /// The corpus that has it.
+    pub corpus: String,
+    /// Its id, unique in its corpus.
+    pub id: String,
+    /// Whether it calls a tool, by its label at that time.
+    pub has_tool_call: bool,
+    /// What each checker of the header answered.
+    pub outcomes: Vec<BaselineOutcome>,
+}
+
+/// What one checker answered on one stream.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct BaselineOutcome {
+    /// Its first answer.
+    pub answer: Answer,
+    /// Where it gave that answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Place>,
+    /// Why, in the checker's words. A file of a baseline has no reasons.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// The last line of a baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct BaselineEnd {
+    /// How many streams the file has.
+    pub end: u64,
+}
+
+impl BaselineStream {
+    /// What was measured on one stream, with the reasons.
+    pub fn of(measured: &Measured) -> Self {
+        let outcomes = measured.outcomes.iter().map(|outcome| BaselineOutcome {
+            answer: outcome.answer,
+            at: outcome.at,
+            reason: outcome.reason.clone(),
+        });
+        BaselineStream {
+            corpus: measured.corpus.to_string(),
+            id: measured.id.to_string(),
+            has_tool_call: measured.has_tool_call,
+            outcomes: outcomes.collect(),
+        }
+    }
+}
+
+/// What changed since a baseline: a part of a report.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct BaselineReport {
+    /// Streams that are in the baseline and in this run.
+    pub compared: u64,
+    /// Streams that this run has and the baseline has not.
+    pub new: u64,
+    /// The first of them.
+    pub new_streams: Vec<StreamName>,
+    /// Streams that the baseline has and this run has not.
+    pub vanished: u64,
+    /// The first of them.
+    pub vanished_streams: Vec<StreamName>,
+    /// Compared streams whose label changed between a call and no call. Both answers are judged by the label of this run.
+    pub relabelled: u64,
+    /// Each checker of this run that the baseline has, too.
+    pub checkers: Vec<CheckerChange>,
+    /// Checkers of this run that the baseline does not have.
+    pub unknown_checkers: Vec<String>,
+}
+
+/// The name of a stream among those of several corpora.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct StreamName {
+    /// Its corpus.
+    pub corpus: String,
+    /// Its id there.
+    pub id: String,
+}
+
+/// What changed for one checker.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize)]
+pub struct CheckerChange {
+    /// Its name.
+    pub checker: String,
+    /// Streams on which it was right and is not right now (undecided is not right): the `b` of McNemar's test.
+    pub broken: u64,
+    /// Streams on which it was not right and is right now: the `c` of McNemar's test.
+    pub fixed: u64,
+    /// Streams on which its answer differs: those of `broken` and `fixed`, and changes between a wrong answer and none.
+    pub changed: u64,
+    /// Streams with the same answer, given earlier in the text or, at the same place in the text, at an earlier event.
+    pub earlier: u64,
+    /// The same, later.
+    pub later: u64,
+    /// The exact two-sided p of McNemar's test over `broken` and `fixed`; 1 where both are 0.
+    pub p: f64,
+    /// The first broken streams.
+    pub broken_streams: Vec<AnswerChange>,
+    /// The first fixed streams.
+    pub fixed_streams: Vec<AnswerChange>,
+}
+
+/// A stream on which a checker's answer changed.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct AnswerChange {
+    /// Its corpus.
+    pub corpus: String,
+    /// Its id there.
+    pub id: String,
+    /// Whether it calls a tool, by its label now.
+    pub has_tool_call: bool,
+    /// The answer of the baseline.
+    pub was: Answer,
+    /// The answer now.
+    pub is: Answer,
+    /// Why, in the checker's words now.
+    pub reason: String,
+}
+
+impl BaselineReport {
+    /// The value of `baseline.NAME` for a checker, where NAME is `broken`, `fixed`, `changed`, `earlier`, `later`, `p`, `new`,
+    /// `vanished`, `relabelled` or `compared`. `None` for other names, and for a checker that the baseline does not have.
+    pub fn metric(&self, checker: &str, name: &str) -> Option<f64> {
+        let of = self.checkers.iter().find(|change| change.checker == checker)?;
+        #[expect(clippy::cast_precision_loss, reason = "a corpus has fewer than 2^53 streams")]
+        let count = |count: u64| Some(count as f64);
+        match name {
+            "broken" => count(of.broken),
+            "fixed" => count(of.fixed),
+            "changed" => count(of.changed),
+            "earlier" => count(of.earlier),
+            "later" => count(of.later),
+            "p" => Some(of.p),
+            "new" => count(self.new),
+            "vanished" => count(self.vanished),
+            "relabelled" => count(self.relabelled),
+            "compared" => count(self.compared),
+            _ => None,
+        }
+    }
+
+    /// Whether a checker got worse on any stream.
+    pub fn has_regressions(&self) -> bool {
+        self.checkers.iter().any(|change| change.broken > 0)
+    }
+}
+
+/// Collects the differences between a baseline and a run, one stream after the other, in memory for `shown` names of each kind.
+#[derive(Debug)]
+pub struct Comparison {
+    report: BaselineReport,
+    /// For each checker of `report.checkers`: its place in the outcomes of the baseline and in those of the run.
+    columns: Vec<(usize, usize)>,
+    shown: usize,
+}
+
+impl Comparison {
+    /// Compares the checkers of a run with those of a baseline. At most `shown` streams of each kind are named.
+    pub fn new(baseline: &BaselineHeader, checkers: &[String], shown: usize) -> Self {
+        let mut report = BaselineReport::default();
+        let mut columns = Vec::new();
+        for (now, checker) in checkers.iter().enumerate() {
+            match baseline.checkers.iter().position(|known| known == checker) {
+                Some(then) => {
+                    columns.push((then, now));
+                    report.checkers.push(CheckerChange { checker: checker.clone(), ..CheckerChange::default() });
+                }
+                None => report.unknown_checkers.push(checker.clone()),
+            }
+        }
+        Comparison { report, columns, shown }
+    }
+
+    /// A stream that is in both: as it was, and as it is. A missing outcome counts as undecided.
+    pub fn pair(&mut self, was: &BaselineStream, is: &BaselineStream) {
+        self.report.compared += 1;
+        self.report.relabelled += u64::from(was.has_tool_call != is.has_tool_call);
+        for (change, (then, now)) in self.report.checkers.iter_mut().zip(&self.columns) {
+            change.add(is, was.outcomes.get(*then), is.outcomes.get(*now), self.shown);
+        }
+    }
+
+    /// A stream of the run that the baseline does not have.
+    pub fn new_stream(&mut self, is: &BaselineStream) {
+        self.report.new += 1;
+        name(&mut self.report.new_streams, is, self.shown);
+    }
+
+    /// A stream of the baseline that the run does not have.
+    pub fn vanished_stream(&mut self, was: &BaselineStream) {
+        self.report.vanished += 1;
+        name(&mut self.report.vanished_streams, was, self.shown);
+    }
+
+    /// All differences, after the last stream.
+    pub fn finish(mut self) -> BaselineReport {
+        for change in &mut self.report.checkers {
+            change.p = p_value(change.broken, change.fixed);
+        }
+        self.report
+    }
+}
+
+impl CheckerChange {
+    /// Counts one stream.
+    fn add(
+        &mut self,
+        stream: &BaselineStream,
+        was: Option<&BaselineOutcome>,
+        is: Option<&BaselineOutcome>,
+        shown: usize,
+    ) {
+        let [before, after] = [was, is].map(|outcome| outcome.map_or(Answer::Undecided, |outcome| outcome.answer));
+        if before == after {
+            let place = |outcome: Option<&BaselineOutcome>| outcome?.at.map(|at| (at.chars, at.events));
+            match (place(was), place(is)) {
+                (Some(before), Some(after)) if after < before => self.earlier += 1,
+                (Some(before), Some(after)) if after > before => self.later += 1,
+                _ => {}
+            }
+            return;
+        }
+        self.changed += 1;
+        let right = if stream.has_tool_call { Answer::Yes } else { Answer::No };
+        let (count, names) = match (before == right, after == right) {
+            (true, false) => (&mut self.broken, &mut self.broken_streams),
+            (false, true) => (&mut self.fixed, &mut self.fixed_streams),
+            _ => return,
+        };
+        *count += 1;
+        if names.len() < shown {
+            names.push(AnswerChange {
+                corpus: stream.corpus.clone(),
+                id: stream.id.clone(),
+                has_tool_call: stream.has_tool_call,
+                was: before,
+                is: after,
+                reason: is.map(|outcome| outcome.reason.clone()).unwrap_or_default(),
+            });
+        }
+    }
+}
+
+/// Adds the name of a stream to the first ones.
+fn name(names: &mut Vec<StreamName>, stream: &BaselineStream, shown: usize) {
+    if names.len() < shown {
+        names.push(StreamName { corpus: stream.corpus.clone(), id: stream.id.clone() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A stream with one outcome for each letter of `answers`: `y`, `n` or `u`, decided after as many characters as the digit.
+    fn stream(id: &str, has_tool_call: bool, answers: &[(char, u64)]) -> BaselineStream {
+        let outcome = |&(letter, chars): &(char, u64)| BaselineOutcome {
+            answer: match letter {
+                'y' => Answer::Yes,
+                'n' => Answer::No,
+                _ => Answer::Undecided,
+            },
+            at: Some(Place { chars, ..Place::default() }),
+            reason: format!("because of {letter}"),
+        };
+        let outcomes = answers.iter().map(outcome).collect();
+        BaselineStream { corpus: "c".to_owned(), id: id.to_owned(), has_tool_call, outcomes }
+    }
+
+    fn header(checkers: &[&str]) -> BaselineHeader {
+        let checkers = checkers.iter().map(|&name| name.to_owned()).collect();
+        BaselineHeader { tc_eval_baseline: BASELINE_FORMAT, version: "1".to_owned(), checkers, corpora: Vec::new() }
+    }
+
+    #[test]
+    fn counts_what_broke_and_what_was_fixed_by_the_name_of_the_checker() {
+        let checkers = ["b", "a", "x"].map(str::to_owned);
+        let mut comparison = Comparison::new(&header(&["a", "b"]), &checkers, 1);
+        // In the baseline a comes first, in the run b does.
+        comparison.pair(&stream("1", true, &[('y', 0), ('n', 9)]), &stream("1", true, &[('y', 4), ('n', 3), ('y', 0)]));
+        comparison.pair(&stream("2", true, &[('y', 0), ('n', 9)]), &stream("2", true, &[('n', 9), ('u', 9), ('y', 0)]));
+        comparison
+            .pair(&stream("3", false, &[('n', 5), ('y', 9)]), &stream("3", false, &[('u', 9), ('n', 2), ('y', 0)]));
+        comparison.new_stream(&stream("4", true, &[]));
+        comparison.new_stream(&stream("5", true, &[]));
+        comparison.vanished_stream(&stream("0", true, &[]));
+        let report = comparison.finish();
+        let [b, a] = &report.checkers[..] else { panic!("{report:?}") };
+        assert_eq!((b.broken, b.fixed, b.changed, b.earlier, b.later), (0, 1, 2, 0, 0), "{b:?}");
+        assert_eq!((a.broken, a.fixed, a.changed, a.earlier, a.later), (2, 0, 2, 1, 0), "{a:?}");
+        assert_eq!(a.broken_streams.len(), 1, "only the first is named");
+        assert_eq!((a.broken_streams[0].id.as_str(), a.broken_streams[0].is), ("1", Answer::No));
+        assert_eq!(a.broken_streams[0].reason, "because of n");
+        assert_eq!((report.compared, report.new, report.vanished), (3, 2, 1));
+        assert_eq!((report.new_streams.len(), report.vanished_streams[0].id.as_str()), (1, "0"));
+        assert_eq!(report.unknown_checkers, ["x"]);
+        assert_eq!(report.metric("a", "broken"), Some(2.0));
+        assert_eq!((report.metric("x", "broken"), report.metric("a", "none")), (None, None));
+    }
+
+    #[test]
+    fn a_label_that_was_mended_judges_both_answers() {
+        let mut comparison = Comparison::new(&header(&["a"]), &["a".to_owned()], 9);
+        comparison.pair(&stream("1", false, &[('n', 0)]), &stream("1", true, &[('n', 0)]));
+        comparison.pair(&stream("2", false, &[('n', 0)]), &stream("2", true, &[('y', 0)]));
+        let report = comparison.finish();
+        assert_eq!((report.relabelled, report.checkers[0].broken, report.checkers[0].fixed), (2, 0, 1));
+    }
+
+    #[test]
+    fn a_stream_is_a_line_of_json_and_back() {
+        let mut stream = stream("a\n\"b\u{1b}", true, &[('y', 7), ('u', 0)]);
+        stream.outcomes[1].at = None;
+        let line = serde_json::to_string(&stream).unwrap();
+        assert!(!line.contains('\n'), "{line}");
+        assert_eq!(serde_json::from_str::<BaselineStream>(&line).unwrap(), stream);
+    }
+}
