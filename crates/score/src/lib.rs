@@ -8,6 +8,8 @@ mod baseline;
 mod label;
 pub mod mcnemar;
 mod measured;
+pub mod plot;
+mod visible;
 
 pub use baseline::{
     AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport, BaselineStream,
@@ -15,3 +17,4 @@ pub use baseline::{
 };
 pub use label::{Label, LabelledCall};
 pub use measured::{Answer, CallCounts, Measured, Outcome, Place};
+pub use visible::visible;
