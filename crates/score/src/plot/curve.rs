@@ -109,7 +109,7 @@ fn axes(canvas: &Canvas<'_>) {
 fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
     let spot = |point: &Point| canvas.spot(point.waited.clamp(0.0, 1.0), point.recall.clamp(lowest, 1.0));
     let front = front(points);
-    // A step, and not a slope: between two checkers there is none that has values in between.
+    // A step, and not a slope: no checker has the values between two points.
     let mut step: Vec<Spot> = Vec::new();
     for point in front.iter().map(|&index| spot(points[index])) {
         if let Some(&(_, y)) = step.last() {
