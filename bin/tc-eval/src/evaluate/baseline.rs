@@ -1,0 +1,149 @@
+//! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with (`--save-baseline`).
+
+mod draft;
+mod file;
+mod join;
+mod sort;
+
+use anyhow::Result;
+use file::{Reader, Writer};
+use join::Join;
+use score::{BaselineReport, BaselineStream, Measured};
+use std::path::PathBuf;
+
+/// The options of baselines.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Args {
+    /// Compare with this earlier run, stream by stream; end with 1 if a checker was right on a stream and is not right now
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write what each checker answers on each stream, for --baseline; with --baseline too, only if nothing got worse
+    #[arg(long, value_name = "FILE")]
+    pub save_baseline: Option<PathBuf>,
+    /// How many streams of each kind of change are named; all are counted
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub show: usize,
+}
+
+/// The baselines of one run: the one that it is compared with, and the one that it writes.
+#[derive(Debug, Default)]
+pub struct Baseline {
+    names: CorpusNames,
+    join: Option<Join>,
+    writer: Option<Writer>,
+}
+
+impl Baseline {
+    /// Opens what the options name, before the first stream is read, so that a mistake shows at once. `checkers` are in the order
+    /// of the outcomes; `corpora` are as the user typed them.
+    ///
+    /// # Errors
+    /// When a file cannot be opened, is not a baseline, or shares no checker with this run.
+    pub fn open(args: &Args, checkers: &[String], corpora: &[String]) -> Result<Self> {
+        let mut names = CorpusNames::default();
+        let join = match &args.baseline {
+            Some(path) => {
+                let reader = Reader::open(path)?;
+                names = CorpusNames::of(&reader.header().corpora, corpora);
+                Some(Join::new(reader, names.clone(), checkers, args.show)?)
+            }
+            None => None,
+        };
+        let writer = args.save_baseline.as_ref().map(|path| Writer::create(path, checkers, corpora)).transpose()?;
+        Ok(Baseline { names, join, writer })
+    }
+
+    /// Takes one stream. The streams come in the order of the corpora.
+    ///
+    /// # Errors
+    /// When a file cannot be read or written, or the baseline has a line that is not valid.
+    pub fn take(&mut self, measured: &Measured) -> Result<()> {
+        if self.join.is_none() && self.writer.is_none() {
+            return Ok(());
+        }
+        let mut stream = BaselineStream::of(measured);
+        if let Some(writer) = &mut self.writer {
+            writer.write(&stream)?;
+        }
+        if let Some(join) = &mut self.join {
+            self.names.unify(&mut stream.corpus);
+            join.take(stream)?;
+        }
+        Ok(())
+    }
+
+    /// What changed, after the last stream. The file of `--save-baseline` gets its name here, unless a checker got worse: a gate that
+    /// fails must fail again until somebody accepts the change, by running without `--baseline`.
+    ///
+    /// # Errors
+    /// As [`Baseline::take`], and when the baseline is cut or has no stream of this run.
+    pub fn finish(self) -> Result<Option<BaselineReport>> {
+        let report = self.join.map(Join::finish).transpose()?;
+        if let Some(writer) = self.writer
+            && !report.as_ref().is_some_and(BaselineReport::has_regressions)
+        {
+            writer.finish()?;
+        }
+        Ok(report)
+    }
+}
+
+/// By which names the corpora of two runs are the same: the path without what one run may write and another may not. Where
+/// both runs have a single corpus these are the same whatever their names.
+#[derive(Clone, Debug, Default)]
+pub struct CorpusNames {
+    single: Option<String>,
+}
+
+impl CorpusNames {
+    /// Compares the corpora of two runs.
+    fn of(then: &[String], now: &[String]) -> Self {
+        let single = match (then, now) {
+            ([_], [now]) => Some(plain(now).to_owned()),
+            _ => None,
+        };
+        CorpusNames { single }
+    }
+
+    /// Replaces the name of a corpus of either run by the one that both share.
+    pub fn unify(&self, name: &mut String) {
+        let shared = self.single.as_deref().unwrap_or_else(|| plain(name));
+        if shared != name {
+            *name = shared.to_owned();
+        }
+    }
+}
+
+/// The folder that a corpus is: `./fixtures/index.ndjson` is `fixtures`.
+fn plain(name: &str) -> &str {
+    let folder = name.strip_suffix("/index.ndjson").unwrap_or(name);
+    let folder = folder.strip_prefix("./").unwrap_or(folder);
+    match folder.trim_end_matches('/') {
+        "" => folder,
+        trimmed => trimmed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_corpus_is_the_same_however_its_path_is_written() {
+        for name in ["fixtures", "fixtures/", "./fixtures", "./fixtures/index.ndjson"] {
+            assert_eq!(plain(name), "fixtures", "{name}");
+        }
+        assert_eq!((plain("-"), plain("/"), plain("a/b.ndjson")), ("-", "/", "a/b.ndjson"));
+        let names = |then: &[&str], now: &[&str]| {
+            let [then, now] = [then, now].map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+            CorpusNames::of(&then, &now)
+        };
+        let unified = |names: &CorpusNames, name: &str| {
+            let mut name = name.to_owned();
+            names.unify(&mut name);
+            name
+        };
+        assert_eq!(unified(&names(&["/old/place"], &["new"]), "/old/place"), "new");
+        assert_eq!(unified(&names(&["a", "b"], &["a"]), "./b/"), "b");
+    }
+}
