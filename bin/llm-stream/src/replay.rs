@@ -12,10 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use stdio::{Failure, Status};
 use upstream::tape::{Exchange, Tape, is_tape};
-use upstream::{Api, Stream, StreamOptions, recognise};
-
-/// How much of a body is looked at to find its API.
-const LOOKED_AT: usize = 64 * 1024;
+use upstream::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
 
 /// What to replay, and how.
 #[derive(Clone, Debug)]

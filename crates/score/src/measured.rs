@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// The answer of a checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -66,19 +66,19 @@ pub struct CallCounts {
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The `id` of its label.
-    pub id: Rc<str>,
+    pub id: Arc<str>,
     /// The index file that names it, as the user typed it.
-    pub corpus: Rc<str>,
+    pub corpus: Arc<str>,
     /// The source of the label, by which intervals are clustered; the id where the label has no source.
-    pub source: Rc<str>,
+    pub source: Arc<str>,
     /// The groups that reports are split by: API, provider and model (empty where unknown).
-    pub api: Rc<str>,
+    pub api: Arc<str>,
     /// See `api`.
-    pub provider: Rc<str>,
+    pub provider: Arc<str>,
     /// See `api`.
-    pub model: Rc<str>,
+    pub model: Arc<str>,
     /// The tags of the label.
-    pub tags: BTreeSet<Rc<str>>,
+    pub tags: BTreeSet<Arc<str>>,
     /// Whether it calls a tool, by the label.
     pub has_tool_call: bool,
     /// The whole stream.

@@ -1,0 +1,48 @@
+//! The events of a body.
+
+use super::source::Source;
+use super::{Origin, ReadSettings, Take};
+use anyhow::Result;
+use event::{Event, Payload};
+use upstream::{Api, End, Stream};
+
+/// Gives the events of the body of `api` to `take`.
+pub(super) fn read(source: Source<'_>, api: Api, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
+    let mut stream = Stream::new(api, settings.options());
+    let mut sink = Sink { take, origin: Origin { part: 1, offset: 0, ms: None } };
+    if !settings.reads(1) {
+        return Ok(());
+    }
+    source.each_piece(|bytes| {
+        sink.feed(&mut stream, bytes);
+        Ok(!stream.is_done())
+    })?;
+    stream.finish(End::Eof, &mut sink);
+    Ok(())
+}
+
+/// Makes events of what a decoder writes.
+pub(super) struct Sink<'s> {
+    pub take: &'s mut Take<'s>,
+    pub origin: Origin,
+}
+
+impl Sink<'_> {
+    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame.
+    fn feed(&mut self, stream: &mut Stream, bytes: &[u8]) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.origin.offset += line.len() as u64;
+            stream.push(line, self);
+        }
+    }
+}
+
+impl event::Sink for Sink<'_> {
+    fn pass(&mut self) {}
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        (self.take)(&Event::of(payload, None, choice, None), self.origin);
+    }
+
+    fn line(&mut self, _: &str) {}
+}

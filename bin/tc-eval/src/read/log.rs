@@ -1,0 +1,124 @@
+//! The events of a log, which commands wrote, one a line.
+
+use super::source::Source;
+use super::{Origin, ReadSettings, Take};
+use anyhow::{Result, bail};
+use event::payload::StreamStart;
+use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};
+use std::collections::HashMap;
+
+/// The longest line, in bytes, where the settings name none.
+const MAX_LINE: usize = 64 << 20;
+
+/// Gives the events of all streams to `take`; returns how many streams the log has.
+pub(super) fn read(source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) -> Result<u64> {
+    let limit = settings.max_line.unwrap_or(MAX_LINE);
+    let mut log = Log {
+        settings,
+        tools: settings.tools(),
+        scanner: Scanner::default(),
+        open: HashMap::new(),
+        parts: 0,
+        offset: 0,
+        take,
+    };
+    let mut begun: Vec<u8> = Vec::new();
+    source.each_piece(|bytes| {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            log.offset += line.len() as u64;
+            if begun.len() + line.len() > limit {
+                bail!("a line is longer than {limit} bytes; raise --max-line if that is right");
+            }
+            match line.strip_suffix(b"\n") {
+                None => begun.extend_from_slice(line),
+                Some(line) if begun.is_empty() => log.line(line),
+                Some(line) => {
+                    begun.extend_from_slice(line);
+                    log.line(&begun);
+                    begun.clear();
+                }
+            }
+        }
+        Ok(true)
+    })?;
+    log.line(&begun);
+    Ok(log.parts)
+}
+
+struct Log<'l, 't> {
+    settings: &'l ReadSettings,
+    /// The tools of the settings in OpenAI's shape.
+    tools: Option<String>,
+    scanner: Scanner,
+    /// The numbers of the open streams, by their names as JSON; "" is the unnamed stream.
+    open: HashMap<Box<str>, u64>,
+    /// How many streams have begun.
+    parts: u64,
+    /// Where the line at hand ends.
+    offset: u64,
+    take: &'l mut Take<'t>,
+}
+
+impl Log<'_, '_> {
+    fn line(&mut self, line: &[u8]) {
+        let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else { return };
+        let part = part(&mut self.open, &mut self.parts, &event);
+        if !self.settings.reads(part) {
+            return;
+        }
+        let ms = event.t().and_then(Raw::f64).filter(|ms| ms.is_finite() && *ms >= 0.0);
+        let origin = Origin { part, offset: self.offset, ms };
+        if event.kind() == Kind::StreamStart {
+            let start = completed(StreamStart::read(&event), self.settings, self.tools.as_deref());
+            if let Some(start) = start {
+                let payload = Payload::from(start);
+                return (self.take)(&Event::of(&payload, event.stream(), event.choice(), event.t()), origin);
+            }
+        }
+        (self.take)(&event, origin);
+    }
+}
+
+/// The number of the stream that an event belongs to; 0 between streams.
+fn part(open: &mut HashMap<Box<str>, u64>, parts: &mut u64, event: &Event<'_>) -> u64 {
+    let name = event.stream().map_or("", Raw::text);
+    let kind = event.kind();
+    let known = if kind == Kind::StreamStart { None } else { open.get(name).copied() };
+    let part = match known {
+        Some(part) => part,
+        None if kind.begins_stream() => {
+            *parts += 1;
+            open.insert(name.into(), *parts);
+            *parts
+        }
+        None => return 0,
+    };
+    if kind == Kind::StreamEnd {
+        open.remove(name);
+    }
+    part
+}
+
+/// The `stream_start` with what the settings know and it does not; `None` where it lacks nothing.
+fn completed<'a>(
+    mut start: StreamStart<'a>,
+    settings: &'a ReadSettings,
+    tools: Option<&'a str>,
+) -> Option<StreamStart<'a>> {
+    let mut lacks = false;
+    let mut fill = |field: &mut Option<Text<'a>>, known: Option<&'a str>| {
+        if let Some(known) = known.filter(|_| field.is_none()) {
+            *field = Some(known.into());
+            lacks = true;
+        }
+    };
+    fill(&mut start.tools_mode, settings.tools_mode.as_deref());
+    fill(&mut start.dialect, settings.dialect.as_deref());
+    fill(&mut start.model, settings.model.as_deref());
+    fill(&mut start.api, settings.api.map(upstream::Api::name));
+    if let Some(tools) = tools.filter(|_| start.tools.is_none()) {
+        start.tools = Raw::parse(tools).ok().map(Json::from);
+        lacks = true;
+    }
+    lacks.then_some(start)
+}
