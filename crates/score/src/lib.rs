@@ -5,6 +5,7 @@
 //! `bin/tc-eval` does both.
 
 mod baseline;
+pub mod command_line;
 mod label;
 pub mod mcnemar;
 mod measured;

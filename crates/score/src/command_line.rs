@@ -1,0 +1,87 @@
+//! Command lines that a reader of a report can paste into a shell.
+
+use std::fmt::Write;
+
+/// The command that shows where a checker decided on one stream, and why.
+pub fn explain(corpus: &str, stream: &str, checker: &str) -> String {
+    format!("tc-eval explain {}{}{}", operand(corpus), option("--stream", stream), option("--checker", checker))
+}
+
+/// An option with its value; in one word where the value would read as an option.
+fn option(name: &str, value: &str) -> String {
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    format!(" {name}{between}{}", quoted(value))
+}
+
+/// A path that no command takes for an option.
+fn operand(path: &str) -> String {
+    if path.starts_with('-') { quoted(&format!("./{path}")) } else { quoted(path) }
+}
+
+/// One word of a command line, whatever it holds. A character that cannot be seen is written as an escape in `$'…'` (bash, zsh, ksh;
+/// POSIX since 2024), so that what is pasted is what was read.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+,-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    let is_escaped = |c: char| c == '\n' || c == '\t' || event::is_hidden(c);
+    if !word.contains(is_escaped) {
+        return format!("'{}'", word.replace('\'', r"'\''"));
+    }
+    let mut out = "$'".to_owned();
+    for c in word.chars() {
+        match c {
+            '\'' | '\\' => out.extend(['\\', c]),
+            // The bytes of UTF-8 in octal: an escape of three digits ends by itself, whatever follows.
+            c if is_escaped(c) => {
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    // Writing to a string cannot fail.
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+            }
+            c => out.push(c),
+        }
+    }
+    out + "'"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_words_are_not_quoted() {
+        assert_eq!(
+            explain("fixtures/index.ndjson", "openai-12", "lookahead:200"),
+            "tc-eval explain fixtures/index.ndjson --stream openai-12 --checker lookahead:200"
+        );
+    }
+
+    #[test]
+    fn words_that_a_shell_or_a_parser_would_take_apart_stay_whole() {
+        assert_eq!(
+            explain("-x", "-1", "cmd:python3 a.py"),
+            "tc-eval explain ./-x --stream=-1 --checker 'cmd:python3 a.py'"
+        );
+        for (word, text) in [
+            ("", "''"),
+            ("it's $HOME;`id`", r"'it'\''s $HOME;`id`'"),
+            ("a\nb'\\\u{202e}7", r"$'a\012b\'\\\342\200\2567'"),
+            ("~", "'~'"),
+        ] {
+            assert_eq!(quoted(word), text);
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_back_what_was_quoted() {
+        for word in
+            ["", "-", "a b", "it's", "$(id)\n\x1b[1m\u{202e}1", "\\n'\\", "é中👩", "*?[!x]", "#x", "a\t\u{e0041}"]
+        {
+            let script = format!("printf %s {}", quoted(word));
+            let out = std::process::Command::new("bash").args(["-c", &script]).output().unwrap();
+            assert_eq!(String::from_utf8(out.stdout).unwrap(), word, "{script}");
+        }
+    }
+}
