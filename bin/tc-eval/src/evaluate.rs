@@ -1,5 +1,8 @@
 //! Evaluates checkers over corpora.
 
+#[allow(dead_code, reason = "the parts that use it are being built")]
+pub mod judge;
+
 use std::path::PathBuf;
 use stdio::Status;
 

@@ -2,6 +2,8 @@
 
 mod args;
 #[allow(dead_code, reason = "the parts that use it are being built")]
+mod checkers;
+#[allow(dead_code, reason = "the parts that use it are being built")]
 mod corpus;
 mod diff;
 mod evaluate;
