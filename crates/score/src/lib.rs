@@ -6,6 +6,7 @@
 
 mod baseline;
 pub mod command_line;
+pub mod difference;
 mod label;
 pub mod mcnemar;
 mod measured;

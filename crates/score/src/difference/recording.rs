@@ -1,0 +1,158 @@
+//! A recording by its meaning: what was said, called and answered, without the ids, times and pieces in which it was recorded.
+
+use super::value::Value;
+
+/// A recording: a body, a tape or a log.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// The streams of one name are one conversation, in the order in which the names appear.
+    pub conversations: Vec<Conversation>,
+    /// Whether results of calls could be recorded: a log holds them, a body and a tape do not.
+    pub holds_results: bool,
+}
+
+/// The streams of one name.
+#[derive(Clone, Debug, Default)]
+pub struct Conversation {
+    /// The name of the streams; `None` for unnamed ones.
+    pub name: Option<String>,
+    /// Its turns, in order.
+    pub turns: Vec<Turn>,
+}
+
+/// One request and its answer.
+#[derive(Clone, Debug, Default)]
+pub struct Turn {
+    /// The line at which it begins.
+    pub line: u64,
+    /// The messages of the system and of the user since the turn before: the role, and the text.
+    pub prompts: Vec<(String, Passage)>,
+    /// The choices of the answer, sorted by their numbers.
+    pub choices: Vec<Choice>,
+    /// The kinds of what the provider ran itself.
+    pub server_items: Vec<Word>,
+    /// The codes of the errors of the stream.
+    pub errors: Vec<Word>,
+    /// Counts of tokens, by the names of the protocol's fields.
+    pub usage: Vec<(&'static str, Word)>,
+    /// Results of calls that the recording does not hold, by the names of their tools.
+    pub stray_results: Vec<(String, ToolResult)>,
+}
+
+/// One choice of an answer.
+#[derive(Clone, Debug, Default)]
+pub struct Choice {
+    /// Its number.
+    pub number: u32,
+    /// The text of the answer.
+    pub text: Passage,
+    /// The reasoning.
+    pub reasoning: Passage,
+    /// A refusal that the provider keeps apart from the text.
+    pub refusal: Passage,
+    /// The calls, in the order in which they began.
+    pub calls: Vec<Call>,
+    /// The finish reason; `None` where the recording cannot show it.
+    pub finish: Option<Word>,
+    /// The assistant's message, where it says something else than the stream before it.
+    pub message: Option<Box<Choice>>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// The line at which the call was known.
+    pub line: u64,
+    /// The name of the tool.
+    pub name: String,
+    /// The arguments.
+    pub arguments: Arguments,
+    /// The code of the error for which the call must not run.
+    pub error: Option<String>,
+    /// Whether the arguments were compared with the schema of the tool, so that the absence of an error means something.
+    pub has_schema: bool,
+    /// The result.
+    pub result: Option<ToolResult>,
+    /// What the model reads of the result.
+    pub tool_message: Option<Passage>,
+}
+
+/// The arguments of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Arguments {
+    /// A JSON value.
+    Json(Value),
+    /// A text that is not JSON, or was cut.
+    Text(String),
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Arguments::Text(String::new())
+    }
+}
+
+impl Arguments {
+    /// The arguments that `text` holds. Empty text is the empty object, as in the protocol.
+    pub fn of(text: &str) -> Self {
+        match text.trim_ascii() {
+            "" => Arguments::Json(Value::Object(Default::default())),
+            json => Value::parse(json).map_or_else(|| Arguments::Text(text.to_owned()), Arguments::Json),
+        }
+    }
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, Default)]
+pub struct ToolResult {
+    /// How the call ended.
+    pub status: Word,
+    /// What the model gets to read.
+    pub output: Passage,
+}
+
+/// A word of the recording.
+#[derive(Clone, Debug, Default)]
+pub struct Word {
+    /// The word.
+    pub text: String,
+    /// Its line.
+    pub line: u64,
+}
+
+/// A text that was recorded in pieces.
+#[derive(Clone, Debug, Default)]
+pub struct Passage {
+    /// The whole text.
+    pub text: String,
+    /// Where each piece ends in the text, in bytes, and the line that it comes from.
+    pieces: Vec<(usize, u64)>,
+}
+
+impl Passage {
+    /// A text of one line of the recording.
+    pub fn of(text: String, line: u64) -> Self {
+        let pieces = vec![(text.len(), line)];
+        Passage { text, pieces }
+    }
+
+    /// Takes the next piece: `append` appends it to the text.
+    pub fn push(&mut self, line: u64, append: impl FnOnce(&mut String)) {
+        append(&mut self.text);
+        match self.pieces.last_mut() {
+            Some((end, last)) if *last == line => *end = self.text.len(),
+            _ => self.pieces.push((self.text.len(), line)),
+        }
+    }
+
+    /// The line that the byte at `at` comes from; of the end, that of the last piece. `None` without any text.
+    pub fn line(&self, at: usize) -> Option<u64> {
+        let piece = self.pieces.partition_point(|(end, _)| *end <= at);
+        self.pieces.get(piece).or(self.pieces.last()).map(|(_, line)| *line)
+    }
+
+    /// Whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+}
