@@ -5,18 +5,38 @@
 //! `bin/tc-eval` does both.
 
 mod baseline;
+mod clusters;
 pub mod command_line;
+mod counts;
 pub mod difference;
+mod group;
+mod histogram;
 mod label;
 pub mod mcnemar;
 mod measured;
+mod metrics;
 pub mod plot;
+mod report;
+mod requirement;
+mod statistics;
+mod tally;
+mod verdict;
 mod visible;
+mod wrong;
 
 pub use baseline::{
     AnswerChange, BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineOutcome, BaselineReport, BaselineStream,
     CheckerChange, Comparison, StreamName,
 };
+pub use group::Dimension;
+pub use histogram::Ranges;
 pub use label::{Label, LabelledCall};
 pub use measured::{Answer, CallCounts, Measured, Outcome, Place};
+pub use metrics::{Metrics, Value};
+pub use report::{CheckerReport, Confusion, GroupChecker, GroupReport, Report};
+pub use requirement::{Requirement, RequirementError, names as metric_names};
+pub use statistics::Interval;
+pub use tally::{MergeError, SHOWN, Tally};
+pub use verdict::Verdict;
 pub use visible::visible;
+pub use wrong::WrongStream;

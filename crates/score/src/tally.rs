@@ -1,0 +1,161 @@
+//! Counts that add up: of any number of streams, in parts, merged in any order.
+
+use crate::counts::{Counts, Details, StreamCounts};
+use crate::group::{Dimension, Groups};
+use crate::measured::Measured;
+use crate::wrong::WrongStreams;
+use serde::{Deserialize, Serialize};
+
+/// How many wrong streams of a kind are kept of each checker unless asked otherwise.
+pub const SHOWN: usize = 20;
+
+/// What checkers did on any number of streams.
+///
+/// Its size does not grow with the number of streams. Merging parts in any order, and counting all streams in one run, give the same
+/// counts bit for bit.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct Tally {
+    /// The names of the checkers, in the order in which the user named them.
+    pub(crate) checkers: Vec<String>,
+    /// Recordings that could not be read.
+    pub(crate) unreadable: u64,
+    /// Streams whose label has no answer.
+    pub(crate) unlabelled: u64,
+    /// All streams.
+    pub(crate) streams: StreamCounts,
+    /// What each checker answered.
+    pub(crate) counts: Vec<Counts>,
+    /// Where it did.
+    pub(crate) details: Vec<Details>,
+    /// Streams on which it was wrong.
+    pub(crate) wrong: Vec<WrongStreams>,
+    /// The same counts by API, provider, model, tag and corpus.
+    pub(crate) groups: Vec<Groups>,
+}
+
+/// Why two tallies do not add up.
+#[derive(Debug, thiserror::Error)]
+pub enum MergeError {
+    /// They count other checkers.
+    #[error("one part counts the checkers {one}, another {other}")]
+    Checkers {
+        /// The checkers of the first.
+        one: String,
+        /// Those of the second.
+        other: String,
+    },
+    /// They keep another number of wrong streams.
+    #[error("one part keeps {one} wrong streams of a kind, another {other}")]
+    Shown {
+        /// How many the first keeps.
+        one: usize,
+        /// How many the second keeps.
+        other: usize,
+    },
+    /// A field is missing or has another length: the counts were not written by this command.
+    #[error("a part has counts of {0} that do not match its checkers")]
+    Damaged(&'static str),
+}
+
+impl Tally {
+    /// No streams, for these checkers; keeps [`SHOWN`] wrong streams of a kind.
+    #[must_use]
+    pub fn new(checkers: &[String]) -> Self {
+        Self::showing(checkers, SHOWN)
+    }
+
+    /// No streams, for these checkers; keeps `shown` wrong streams of a kind of each checker.
+    #[must_use]
+    pub fn showing(checkers: &[String], shown: usize) -> Self {
+        Self {
+            checkers: checkers.to_vec(),
+            unreadable: 0,
+            unlabelled: 0,
+            streams: StreamCounts::default(),
+            counts: checkers.iter().map(|_| Counts::of_all()).collect(),
+            details: checkers.iter().map(|_| Details::default()).collect(),
+            wrong: checkers.iter().map(|_| WrongStreams::new(shown)).collect(),
+            groups: Dimension::ALL.map(Groups::new).to_vec(),
+        }
+    }
+
+    /// The names of the checkers.
+    #[must_use]
+    pub fn checkers(&self) -> &[String] {
+        &self.checkers
+    }
+
+    /// How many streams were counted.
+    #[must_use]
+    pub fn streams(&self) -> u64 {
+        self.streams.streams
+    }
+
+    /// Counts one stream; its outcomes are in the order of the checkers.
+    pub fn add(&mut self, measured: &Measured) {
+        self.streams.add(measured);
+        for (index, outcome) in measured.outcomes.iter().enumerate().take(self.checkers.len()) {
+            self.counts[index].add(measured, outcome);
+            self.details[index].add(measured, outcome);
+            self.wrong[index].add(measured, outcome);
+        }
+        for groups in &mut self.groups {
+            groups.add(measured, self.checkers.len());
+        }
+    }
+
+    /// Counts a recording that could not be read.
+    pub fn add_unreadable(&mut self) {
+        self.unreadable = self.unreadable.saturating_add(1);
+    }
+
+    /// Counts a stream whose label has no answer yet.
+    pub fn add_unlabelled(&mut self) {
+        self.unlabelled = self.unlabelled.saturating_add(1);
+    }
+
+    /// Adds the streams of `other`.
+    ///
+    /// # Errors
+    /// When it has other checkers, or keeps another number of wrong streams, or was damaged.
+    pub fn merge(&mut self, other: Self) -> Result<(), MergeError> {
+        if self.checkers != other.checkers {
+            let names = |tally: &Self| tally.checkers.join(", ");
+            return Err(MergeError::Checkers { one: names(self), other: names(&other) });
+        }
+        other.check()?;
+        if let (Some(one), Some(other)) = (self.wrong.first(), other.wrong.first())
+            && one.limit() != other.limit()
+        {
+            return Err(MergeError::Shown { one: one.limit(), other: other.limit() });
+        }
+        self.unreadable = self.unreadable.saturating_add(other.unreadable);
+        self.unlabelled = self.unlabelled.saturating_add(other.unlabelled);
+        self.streams.merge(&other.streams);
+        self.counts.iter_mut().zip(&other.counts).for_each(|(mine, more)| mine.merge(more));
+        self.details.iter_mut().zip(&other.details).for_each(|(mine, more)| mine.merge(more));
+        self.wrong.iter_mut().zip(other.wrong).for_each(|(mine, more)| mine.merge(more));
+        self.groups.iter_mut().zip(other.groups).for_each(|(mine, more)| mine.merge(more));
+        Ok(())
+    }
+
+    /// Checks that counts which were read from a file fit their checkers.
+    ///
+    /// # Errors
+    /// Which counts do not.
+    pub fn check(&self) -> Result<(), MergeError> {
+        let checkers = self.checkers.len();
+        let dimensions = self.groups.iter().map(Groups::dimension);
+        for (name, fits) in [
+            ("answers", self.counts.len() == checkers),
+            ("places", self.details.len() == checkers),
+            ("wrong streams", self.wrong.len() == checkers),
+            ("groups", dimensions.eq(Dimension::ALL) && self.groups.iter().all(|groups| groups.fits(checkers))),
+        ] {
+            if !fits {
+                return Err(MergeError::Damaged(name));
+            }
+        }
+        Ok(())
+    }
+}

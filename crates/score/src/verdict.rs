@@ -1,0 +1,69 @@
+//! A requirement, and whether it is met.
+
+use crate::metrics::Value;
+use serde::{Deserialize, Serialize};
+
+/// A requirement with the value that was found.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+pub struct Verdict {
+    /// The requirement as the user typed it.
+    pub requirement: String,
+    /// The checker; `None` for a metric that does not depend on one.
+    pub checker: Option<String>,
+    /// The metric, with the group: `recall`, `recall{api=gemini}`.
+    pub metric: String,
+    /// What was found; `null` where the metric is not defined.
+    pub value: Value,
+    /// Of how many streams (or calls) how many have the property, where the metric is a share.
+    pub part: Option<(u64, u64)>,
+    /// What is required of the value: `>= 0.99`.
+    pub required: String,
+    /// Whether the value is as required.
+    pub is_met: bool,
+    /// Why the metric is not defined.
+    pub reason: Option<String>,
+}
+
+impl Verdict {
+    /// The verdict in one line: `first-chunk: recall is 0.871 (310 of 356), required >= 0.99`. Names are raw: they may hold line feeds
+    /// and escapes.
+    #[must_use]
+    pub fn message(&self) -> String {
+        let who = self.checker.as_ref().map(|checker| format!("{checker}: ")).unwrap_or_default();
+        let Self { metric, required, .. } = self;
+        match self.value.number() {
+            None => {
+                let reason = self.reason.as_deref().unwrap_or("there is nothing to count");
+                format!("{who}{metric} is not defined ({reason}), required {required}")
+            }
+            Some(_) => format!("{who}{metric} is {}, required {required}", self.shown()),
+        }
+    }
+
+    /// The value for people, with the counts of a share: `0.871 (310 of 356)`.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let value = match self.value {
+            Value::Undefined => return "not defined".to_owned(),
+            Value::Count(count) => count.to_string(),
+            // As many digits as keep a value just below 0.99 from reading as one that reaches it.
+            Value::Real(real) => (3..17)
+                .map(|digits| format!("{real:.digits$}"))
+                .find(|text| {
+                    self.bound().is_none_or(|bound| {
+                        text.parse::<f64>().is_ok_and(|shown| shown.partial_cmp(&bound) == real.partial_cmp(&bound))
+                    })
+                })
+                .unwrap_or_else(|| real.to_string()),
+        };
+        match self.part {
+            Some((part, whole)) => format!("{value} ({part} of {whole})"),
+            None => value,
+        }
+    }
+
+    /// The number of the requirement.
+    fn bound(&self) -> Option<f64> {
+        self.required.rsplit(' ').next()?.parse().ok()
+    }
+}
