@@ -1,0 +1,374 @@
+//! `cmd:COMMAND`: a command as a checker. One process reads many streams and answers each with a line.
+
+use super::answer::{DecisionLine, GivenAnswer};
+use super::lines::StreamLines;
+use super::process::{Process, Progress};
+use crate::corpus::Entry;
+use crate::evaluate::judge::{Judge, Judges};
+use anyhow::Result;
+use event::{Event, Kind, Scanner};
+use score::{Outcome, Place};
+use std::os::unix::process::ExitStatusExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How many streams one after the other may stay without an answer before the command is given up.
+const FAILURES_IN_A_ROW: u32 = 3;
+/// How many times a command is started again in all.
+const RESTARTS: u32 = 10;
+
+/// `cmd:COMMAND`, with a process for each thread that judges streams.
+pub struct Commands {
+    settings: CommandSettings,
+    idle: IdleChannels,
+}
+
+/// The processes that no judge uses.
+type IdleChannels = Arc<Mutex<Vec<Channel>>>;
+
+/// A process and what is written to it.
+struct Channel {
+    lines: StreamLines,
+    checker: CommandChecker,
+}
+
+impl Commands {
+    /// Judges by the command line `command`, which may take `patience` to read or to answer.
+    pub fn new(command: &str, patience: Duration) -> Self {
+        Commands { settings: CommandSettings::new(command, patience), idle: IdleChannels::default() }
+    }
+}
+
+impl Judges for Commands {
+    fn judge(&mut self, entry: &Entry, _reading: usize) -> Result<Option<Box<dyn Judge>>> {
+        let (settings, idle) = (self.settings.clone(), Arc::clone(&self.idle));
+        Ok(Some(Box::new(CommandJudge { id: entry.label.id.clone(), settings, idle, channel: None })))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let mut idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
+        idle.iter_mut().for_each(|channel| channel.checker.close());
+        Ok(())
+    }
+}
+
+/// One stream before the command. It takes a process with its first event, so that streams that wait for their turn need none.
+struct CommandJudge {
+    id: String,
+    settings: CommandSettings,
+    idle: IdleChannels,
+    channel: Option<Channel>,
+}
+
+impl CommandJudge {
+    fn channel(&mut self) -> &mut Channel {
+        let (id, idle, settings) = (&self.id, &self.idle, &self.settings);
+        self.channel.get_or_insert_with(|| {
+            let channel = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let mut channel = channel.unwrap_or_else(|| Channel {
+                lines: StreamLines::default(),
+                checker: CommandChecker::new(settings.clone()),
+            });
+            channel.lines.begin(id);
+            channel.checker.begin(channel.lines.name());
+            channel
+        })
+    }
+}
+
+impl Judge for CommandJudge {
+    fn push(&mut self, event: &Event<'_>, place: Place) {
+        let Channel { lines, checker } = self.channel();
+        if let Some(line) = lines.line(event, place) {
+            checker.push(line);
+        }
+    }
+
+    fn outcome(mut self: Box<Self>, end: Place) -> Outcome {
+        let Channel { lines, checker } = self.channel();
+        if let Some(line) = lines.end(end) {
+            checker.push(line);
+        }
+        let answer = checker.finish();
+        let at = answer.event.and_then(|number| lines.place(number));
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.extend(self.channel.take());
+        answer.outcome(at)
+    }
+}
+
+/// What the processes of one command share.
+#[derive(Clone, Debug)]
+struct CommandSettings {
+    /// The command line, for `sh -c`.
+    command: String,
+    /// How long it may take to read or to answer.
+    patience: Duration,
+    /// Whether a failure of it was reported.
+    has_reported: Arc<AtomicBool>,
+}
+
+impl CommandSettings {
+    fn new(command: &str, patience: Duration) -> Self {
+        CommandSettings { command: command.to_owned(), patience, has_reported: Arc::default() }
+    }
+}
+
+/// A command as a checker of one stream after the other.
+#[derive(Debug)]
+struct CommandChecker {
+    settings: CommandSettings,
+    process: Option<Process>,
+    answers: Answers,
+    /// Why this stream has no answer.
+    failure: Option<String>,
+    failures_in_a_row: u32,
+    starts: u32,
+}
+
+impl CommandChecker {
+    /// A checker that has not started its command yet.
+    fn new(settings: CommandSettings) -> Self {
+        let answers = Answers::default();
+        CommandChecker { settings, process: None, answers, failure: None, failures_in_a_row: 0, starts: 0 }
+    }
+
+    /// Begins the stream of that name, which no earlier stream had. Starts the command where it does not run.
+    fn begin(&mut self, name: &str) {
+        self.answers.begin(name);
+        self.failure = None;
+        if self.process.is_some() {
+            return;
+        }
+        if self.failures_in_a_row >= FAILURES_IN_A_ROW || self.starts > RESTARTS {
+            let streams = self.failures_in_a_row;
+            self.failure = Some(match streams {
+                FAILURES_IN_A_ROW.. => format!("not run: {streams} streams before this one got no answer"),
+                _ => format!("not run: it ended {} times", self.starts),
+            });
+            return;
+        }
+        self.starts += 1;
+        match Process::start(&self.settings.command, self.settings.patience) {
+            Ok(process) => self.process = Some(process),
+            Err(error) => self.fail(format!("sh cannot be started: {error}")),
+        }
+    }
+
+    /// Gives the next line of the stream to the command.
+    fn push(&mut self, line: &[u8]) {
+        let Some(process) = &mut self.process else { return };
+        let answers = &mut self.answers;
+        let progress = process.push(line, &mut |line| answers.take(line));
+        self.judge(progress);
+    }
+
+    /// Waits for the answer on the stream, whose lines were all given. A command that passes the events on may revise its answer until it
+    /// has passed `stream_end` on.
+    fn finish(&mut self) -> GivenAnswer {
+        while let (false, Some(process)) = (self.answers.is_final(), &mut self.process) {
+            let answers = &mut self.answers;
+            let progress = process.answer(&mut |line| answers.take(line));
+            if progress == Progress::Late && self.answers.answer.is_some() {
+                // It passes some events on, but not the end.
+                self.answers.is_filter = Some(false);
+            } else {
+                self.judge(progress);
+            }
+        }
+        match (self.answers.answer.take(), self.failure.take()) {
+            (Some(answer), _) => {
+                self.failures_in_a_row = 0;
+                answer
+            }
+            (None, failure) => GivenAnswer::undecided(failure.unwrap_or_default()),
+        }
+    }
+
+    /// Closes the input of the command and lets it end.
+    fn close(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.close();
+            // However it ends: all streams have their answers.
+            let _ = process.end();
+        }
+    }
+
+    /// Ends the process that gives no more answers.
+    fn judge(&mut self, progress: Progress) {
+        let (late, process) = match (progress, self.process.take()) {
+            (Progress::Done, process) => {
+                self.process = process;
+                return;
+            }
+            (_, None) => return,
+            (progress, Some(process)) => (progress == Progress::Late, process),
+        };
+        let (status, last_words) = process.end();
+        let mut why = match status {
+            _ if late => {
+                let seconds = self.settings.patience.as_secs_f64();
+                format!("no answer within {seconds} s; it must flush each line of decision")
+            }
+            Err(error) => format!("it cannot be waited for: {error}"),
+            Ok(status) if status.signal() == Some(9) => {
+                "it was killed, or closed its output, before it decided".to_owned()
+            }
+            Ok(status) if status.success() => {
+                "it ended before it decided; it must read until its input ends".to_owned()
+            }
+            Ok(status) => format!("it ended before it decided ({status})"),
+        };
+        if let Some(stray) = self.answers.stray.take() {
+            why = format!("{why}; {stray}");
+        }
+        if !last_words.is_empty() {
+            why = format!("{why}: {last_words}");
+        }
+        self.fail(why);
+    }
+
+    /// Leaves the stream undecided, if it is.
+    fn fail(&mut self, why: String) {
+        if self.answers.answer.is_some() {
+            return;
+        }
+        self.failures_in_a_row += 1;
+        if !self.settings.has_reported.swap(true, Ordering::Relaxed) {
+            let (command, stream) = (&self.settings.command, &self.answers.stream);
+            stdio::message(
+                "tc-eval",
+                &format!("cmd:{command}: stream {stream} stays undecided: {why}; its later failures are in the report"),
+            );
+        }
+        self.failure = Some(why);
+    }
+}
+
+/// What the command has answered.
+#[derive(Debug, Default)]
+struct Answers {
+    scanner: Scanner,
+    stream: String,
+    answer: Option<GivenAnswer>,
+    /// Whether the command passes events on and `stream_end` among them; `None` before it has passed on any.
+    is_filter: Option<bool>,
+    /// Whether it has passed on the end of this stream.
+    has_passed_end: bool,
+    /// What is wrong with a decision that is not about this stream.
+    stray: Option<String>,
+}
+
+impl Answers {
+    fn begin(&mut self, stream: &str) {
+        stream.clone_into(&mut self.stream);
+        (self.answer, self.has_passed_end, self.stray) = (None, false, None);
+    }
+
+    /// Whether the command has nothing more to write about this stream.
+    fn is_final(&self) -> bool {
+        self.answer.is_some() && (self.has_passed_end || self.is_filter != Some(true))
+    }
+
+    /// Takes a line that the command wrote; returns whether it brings the final answer nearer.
+    fn take(&mut self, line: &str) -> bool {
+        let Ok(event) = self.scanner.read(line) else { return false };
+        let is_ours = event.stream().and_then(event::Raw::str).is_some_and(|stream| stream == self.stream);
+        let Some(decision) = DecisionLine::read(&event) else {
+            if event.stream().is_some() && event.kind() == Kind::StreamStart {
+                self.is_filter.get_or_insert(true);
+            }
+            self.has_passed_end |= is_ours && event.kind() == Kind::StreamEnd;
+            return is_ours && event.kind() == Kind::StreamEnd;
+        };
+        match (&mut self.answer, decision.stream.as_deref()) {
+            (None, _) if is_ours => {
+                self.answer = Some(decision.into());
+                return true;
+            }
+            (Some(answer), _) if is_ours && decision.is_revised => answer.last = decision.answer,
+            (_, None) => {
+                self.stray = Some("its decision has no \"stream\"; it must copy that of the events".to_owned())
+            }
+            (_, Some(other)) if !is_ours => {
+                let other = event::cut(other, 100);
+                self.stray = Some(format!("it decided about stream {other}, which it was not given"));
+            }
+            (_, Some(_)) => {}
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use score::Answer;
+
+    /// Gives streams of three lines to a command; returns its answers.
+    fn answers(command: &str, patience: Duration, streams: u32) -> Vec<GivenAnswer> {
+        let mut checker = CommandChecker::new(CommandSettings::new(command, patience));
+        let answers = (0..streams).map(|n| {
+            checker.begin(&format!("{n}:x"));
+            for line in ["stream_start", "content_delta", "stream_end"] {
+                checker.push(format!("{{\"type\":\"{line}\",\"stream\":\"{n}:x\"}}\n").as_bytes());
+            }
+            checker.finish()
+        });
+        let answers = answers.collect();
+        checker.close();
+        answers
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+    const SHORT: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn one_process_answers_many_streams() {
+        let decide = r#"n=0; while read -r line; do case $line in *stream_end*) n=$((n+1));
+            echo "{\"type\":\"decision\",\"tool_call\":true,\"event\":2,\"reason\":\"$n\",${line#*,}";; esac; done"#;
+        let out = answers(decide, LONG, 3);
+        let reasons: Vec<_> = out.iter().map(|a| (a.first, a.event, a.reason.as_str())).collect();
+        assert_eq!(reasons, ["1", "2", "3"].map(|n| (Answer::Yes, Some(2), n)));
+    }
+
+    #[test]
+    fn a_filter_may_revise_until_it_has_passed_the_end() {
+        // The decision comes before the first event that is passed on, and the end long after it.
+        let filter = r#"while read -r line; do rest=${line#*,}; case $line in
+            *stream_start*) echo "{\"type\":\"decision\",\"tool_call\":true,$rest";;
+            *stream_end*) echo "{\"type\":\"decision\",\"tool_call\":false,\"revised\":true,$rest";; esac; echo "$line"; done"#;
+        for answer in &answers(filter, LONG, 3)[1..] {
+            assert_eq!((answer.first, answer.last), (Answer::Yes, Answer::No));
+        }
+    }
+
+    #[test]
+    fn a_command_that_fails_again_and_again_is_given_up() {
+        let out = answers("echo 'no model' >&2; exit 7", LONG, 5);
+        let reasons: Vec<_> = out.iter().map(|a| a.reason.as_str()).collect();
+        let ended = "it ended before it decided (exit status: 7): no model";
+        let not_run = "not run: 3 streams before this one got no answer";
+        assert_eq!(reasons, [ended, ended, ended, not_run, not_run]);
+    }
+
+    #[test]
+    fn each_failure_has_its_reason() {
+        for (command, patience, reason) in [
+            ("exec sleep 1000", SHORT, "no answer within 0.2 s"),
+            ("read -r line; exit 0", LONG, "it ended before it decided; it must read until its input ends"),
+            ("kill -9 $$", LONG, "it was killed, or closed its output, before it decided"),
+            ("exec >&-; cat >/dev/null", LONG, "it was killed, or closed its output, before it decided"),
+            ("exec no-such-command-here", LONG, "(exit status: 127): "),
+            (r#"echo '{"type":"decision","tool_call":true}'"#, LONG, "its decision has no \"stream\""),
+            (r#"echo '{"type":"decision","stream":"y"}'"#, LONG, "it decided about stream y"),
+            ("yes garbage", SHORT, "no answer within 0.2 s"),
+            ("tr '\\n' ' ' </dev/zero", SHORT, "no answer within 0.2 s"),
+        ] {
+            let out = answers(command, patience, 1);
+            assert_eq!(out[0].first, Answer::Undecided, "{command}");
+            assert!(out[0].reason.contains(reason), "{command}: {}", out[0].reason);
+        }
+    }
+}
