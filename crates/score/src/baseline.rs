@@ -3,12 +3,18 @@
 //! A baseline is lines of JSON: a [`BaselineHeader`], one [`BaselineStream`] for each stream in the order of the corpus, and a
 //! [`BaselineEnd`], by which a file that was cut is recognised.
 
+use crate::group::cut;
 use crate::mcnemar::p_value;
 use crate::{Answer, Measured, Place};
 use serde::{Deserialize, Serialize};
 
 /// The version of the format, as `tc_eval_baseline` in the header has it.
 pub const BASELINE_FORMAT: u32 = 1;
+
+/// Characters of a name in a report; what is longer is cut, so that hostile names do not fill the memory.
+const NAME_LIMIT: usize = 1_000;
+/// Characters of a reason.
+const REASON_LIMIT: usize = 300;
 
 /// The first line of a baseline.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
@@ -57,12 +63,12 @@ pub struct BaselineEnd {
 }
 
 impl BaselineStream {
-    /// What was measured on one stream, with the reasons.
+    /// What was measured on one stream, with the reasons, each cut after 300 characters.
     pub fn of(measured: &Measured) -> Self {
         let outcomes = measured.outcomes.iter().map(|outcome| BaselineOutcome {
             answer: outcome.answer,
             at: outcome.at,
-            reason: outcome.reason.clone(),
+            reason: cut(&outcome.reason, REASON_LIMIT),
         });
         BaselineStream {
             corpus: measured.corpus.to_string(),
@@ -99,7 +105,7 @@ pub struct BaselineReport {
 pub struct StreamName {
     /// Its corpus.
     pub corpus: String,
-    /// Its id there.
+    /// Its id there, cut after 1,000 characters.
     pub id: String,
 }
 
@@ -131,7 +137,7 @@ pub struct CheckerChange {
 pub struct AnswerChange {
     /// Its corpus.
     pub corpus: String,
-    /// Its id there.
+    /// Its id there, cut after 1,000 characters.
     pub id: String,
     /// Whether it calls a tool, by its label now.
     pub has_tool_call: bool,
@@ -256,8 +262,8 @@ impl CheckerChange {
         *count += 1;
         if names.len() < shown {
             names.push(AnswerChange {
-                corpus: stream.corpus.clone(),
-                id: stream.id.clone(),
+                corpus: cut(&stream.corpus, NAME_LIMIT),
+                id: cut(&stream.id, NAME_LIMIT),
                 has_tool_call: stream.has_tool_call,
                 was: before,
                 is: after,
@@ -270,7 +276,7 @@ impl CheckerChange {
 /// Adds the name of a stream to the first ones.
 fn name(names: &mut Vec<StreamName>, stream: &BaselineStream, shown: usize) {
     if names.len() < shown {
-        names.push(StreamName { corpus: stream.corpus.clone(), id: stream.id.clone() });
+        names.push(StreamName { corpus: cut(&stream.corpus, NAME_LIMIT), id: cut(&stream.id, NAME_LIMIT) });
     }
 }
 
