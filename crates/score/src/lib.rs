@@ -8,6 +8,7 @@ mod baseline;
 mod clusters;
 pub mod command_line;
 mod counts;
+pub mod deviation;
 pub mod difference;
 mod group;
 mod histogram;

@@ -1,0 +1,256 @@
+//! Finds the deviations of one stream in its events.
+
+use super::calls::Calls;
+use super::table::{
+    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS, NO_FINISH,
+    REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES, TEXT_AFTER_CALL, TEXT_BEFORE_CALL, TOOL_USE_FAILED,
+    WHITE_SPACE_BEFORE_CALL, of_warning,
+};
+use event::payload::{FinishReason, StreamEnd, ToolCallDelta};
+use event::{Event, Kind, Text};
+use std::collections::BTreeMap;
+
+/// Where a deviation shows for the first time in a stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DeviationPlace {
+    /// The number of the event in its stream, from 1 on; 0 where it shows in the bytes alone.
+    pub event: u64,
+    /// The bytes of the recording up to its end.
+    pub offset: u64,
+}
+
+/// Finds the deviations of one stream. It takes each event twice: as the provider's stream gave it, in which calls are deltas, and as a
+/// full reading gives it, in which calls that were text are calls, and which has the warnings of all stages.
+#[derive(Debug, Default)]
+pub struct DeviationFinder {
+    found: BTreeMap<&'static str, DeviationPlace>,
+    place: DeviationPlace,
+    has_indexes: bool,
+    choices: BTreeMap<u32, Choice>,
+    has_failed: bool,
+}
+
+/// What is known of one choice.
+#[derive(Debug, Default)]
+struct Choice {
+    calls: Calls,
+    reading: Reading,
+}
+
+/// What the full reading of one choice has shown so far.
+#[derive(Debug, Default)]
+struct Reading {
+    has_text: bool,
+    has_white_space: bool,
+    has_reasoning: bool,
+    has_call: bool,
+    has_cut_call: bool,
+}
+
+/// More choices than this are not looked at: each costs memory, and no API gives that many.
+const CHOICES: usize = 1024;
+
+impl DeviationFinder {
+    /// A finder for one stream.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next event as the stream has it. `offset` counts the bytes of the recording up to its end.
+    pub fn push(&mut self, event: &Event<'_>, offset: u64) {
+        self.place = DeviationPlace { event: self.place.event + 1, offset };
+        let choice = event.choice();
+        if choice > 0 {
+            self.find(SEVERAL_CHOICES);
+        }
+        if self.choices.len() >= CHOICES && !self.choices.contains_key(&choice) {
+            return;
+        }
+        match event.kind() {
+            Kind::StreamStart => {
+                let api = event.get_str("api");
+                self.has_indexes = matches!(api.as_deref(), Some("openai-chat" | "mistral"));
+            }
+            Kind::ToolCallDelta => {
+                let delta = ToolCallDelta::read(event);
+                let (place, has_indexes, found) = (self.place, self.has_indexes, &mut self.found);
+                let calls = &mut self.choices.entry(choice).or_default().calls;
+                calls.push(&delta, has_indexes, &mut |deviation| {
+                    found.entry(deviation.code).or_insert(place);
+                });
+            }
+            Kind::ServerItem => self.find(SERVER_ITEMS),
+            Kind::Error => {
+                self.has_failed = true;
+                match event.get_str("code").as_deref() {
+                    Some("disconnected") => {}
+                    Some("tool_use_failed") => self.find(TOOL_USE_FAILED),
+                    _ => self.find(ERROR_IN_STREAM),
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the next event of the full reading; it belongs to the last event of [`DeviationFinder::push`].
+    pub fn push_reading(&mut self, event: &Event<'_>) {
+        let choice = event.choice();
+        if self.choices.len() >= CHOICES && !self.choices.contains_key(&choice) {
+            return;
+        }
+        let reading = &mut self.choices.entry(choice).or_default().reading;
+        match event.kind() {
+            Kind::ContentDelta => {
+                let text = event.get_str("text").unwrap_or_default();
+                let is_blank = text.trim().is_empty();
+                reading.has_white_space |= !text.is_empty();
+                reading.has_text |= !is_blank;
+                if reading.has_call && !is_blank {
+                    self.find(TEXT_AFTER_CALL);
+                }
+            }
+            Kind::Thinking => reading.has_reasoning |= event.get_str("text").is_some_and(|text| !text.is_empty()),
+            Kind::ToolCallDelta => self.call(choice),
+            Kind::ToolCall => {
+                self.call(choice);
+                let code = event.get("error").and_then(|error| error.get_str("code"));
+                match code.as_deref() {
+                    Some("incomplete") => {
+                        self.choices.entry(choice).or_default().reading.has_cut_call = true;
+                    }
+                    Some("invalid_json") => self.find(INVALID_ARGUMENTS),
+                    _ => {}
+                }
+            }
+            Kind::Warning => {
+                let deviation = event.get_str("code").and_then(|code| of_warning(&code));
+                if let Some(deviation) = deviation {
+                    self.find(deviation);
+                }
+            }
+            Kind::StreamEnd => self.end(choice, &StreamEnd::read(event)),
+            _ => {}
+        }
+    }
+
+    /// Notes a deviation that was found in another way, such as in the bytes of a body.
+    pub fn note(&mut self, deviation: &'static Deviation, place: DeviationPlace) {
+        self.found.entry(deviation.code).or_insert(place);
+    }
+
+    /// The deviations by their codes, each with the place where it showed first.
+    pub fn finish(self) -> BTreeMap<&'static str, DeviationPlace> {
+        self.found
+    }
+
+    fn find(&mut self, deviation: &'static Deviation) {
+        self.found.entry(deviation.code).or_insert(self.place);
+    }
+
+    /// Takes the beginning or the next piece of a call.
+    fn call(&mut self, choice: u32) {
+        let reading = &mut self.choices.entry(choice).or_default().reading;
+        if std::mem::replace(&mut reading.has_call, true) {
+            return;
+        }
+        let (text, white_space, reasoning) = (reading.has_text, reading.has_white_space, reading.has_reasoning);
+        if text {
+            self.find(TEXT_BEFORE_CALL);
+        } else if white_space {
+            self.find(WHITE_SPACE_BEFORE_CALL);
+        }
+        if reasoning {
+            self.find(REASONING_BEFORE_CALL);
+        }
+    }
+
+    /// Takes the end of choice 0, or of the whole stream.
+    fn end(&mut self, choice: u32, end: &StreamEnd<'_>) {
+        let provider = end.provider_finish_reason.map(Text::str);
+        let was_cut = end.finish_reason != FinishReason::Stop && end.finish_reason != FinishReason::ToolCalls;
+        let one = self.choices.entry(choice).or_default();
+        let (place, found) = (self.place, &mut self.found);
+        one.calls.finish(was_cut, &mut |deviation| {
+            found.entry(deviation.code).or_insert(place);
+        });
+        let (has_call, has_cut_call) = (one.reading.has_call, one.reading.has_cut_call);
+        if end.finish_reason == FinishReason::Cut {
+            self.find(CONNECTION_CUT);
+        }
+        let Some(provider) = provider else {
+            if !self.has_failed {
+                self.find(NO_FINISH);
+            }
+            return;
+        };
+        match provider.to_ascii_lowercase().as_str() {
+            "tool_calls" | "tool_use" | "tool_call" | "function_call" if !has_call => self.find(FINISH_LIES),
+            "tool_calls" | "tool_use" | "tool_call" | "function_call" if has_cut_call => self.find(FINISH_HIDES_CUT),
+            "stop" | "end_turn" | "complete" | "stop_sequence" if has_call => self.find(FINISH_LIES),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{CUMULATIVE_ARGUMENTS, NAME_REPEATED};
+    use super::*;
+    use event::Scanner;
+
+    fn found(lines: &[&str]) -> Vec<(&'static str, u64)> {
+        let mut finder = DeviationFinder::new();
+        let mut scanner = Scanner::default();
+        for (n, line) in lines.iter().enumerate() {
+            let event = scanner.read(line).expect("an event");
+            finder.push(&event, n as u64 * 10);
+            finder.push_reading(&event);
+        }
+        finder.finish().into_iter().map(|(code, place)| (code, place.event)).collect()
+    }
+
+    const START: &str = r#"{"type":"stream_start","api":"openai-chat"}"#;
+    const END: &str = r#"{"type":"stream_end","finish_reason":"tool_calls","provider_finish_reason":"tool_calls"}"#;
+
+    #[test]
+    fn a_stream_as_openai_sends_it_has_none() {
+        let lines = [
+            START,
+            r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f"}"#,
+            r#"{"type":"tool_call_delta","index":0,"arguments":"{\"x\":"}"#,
+            r#"{"type":"tool_call_delta","index":0,"arguments":"1}"}"#,
+            r#"{"type":"tool_call_delta","index":1,"tool_id":"b","tool_name":"f"}"#,
+            r#"{"type":"tool_call_delta","index":1,"arguments":"{\"x\":2}"}"#,
+            END,
+        ];
+        assert_eq!(found(&lines), []);
+    }
+
+    #[test]
+    fn the_first_place_of_each_is_kept() {
+        let lines = [
+            START,
+            r#"{"type":"content_delta","text":"I look."}"#,
+            r#"{"type":"tool_call_delta","index":0,"tool_id":"a","tool_name":"f","arguments":"{\"x\":"}"#,
+            r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{\"x\":[1"}"#,
+            r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{\"x\":[1,2]}"}"#,
+            r#"{"type":"stream_end","finish_reason":"tool_calls","provider_finish_reason":"stop"}"#,
+        ];
+        let expected = [
+            (CUMULATIVE_ARGUMENTS.code, 4),
+            (FINISH_LIES.code, 6),
+            (NAME_REPEATED.code, 4),
+            (TEXT_BEFORE_CALL.code, 3),
+        ];
+        assert_eq!(found(&lines), expected);
+    }
+
+    #[test]
+    fn choices_are_apart_and_their_number_is_bounded() {
+        let many: Vec<String> =
+            (0..3000).map(|n| format!(r#"{{"type":"content_delta","choice":{n},"text":"x"}}"#)).collect();
+        let mut lines = vec![START];
+        lines.extend(many.iter().map(String::as_str));
+        assert_eq!(found(&lines), [(SEVERAL_CHOICES.code, 3)]);
+    }
+}
