@@ -10,6 +10,7 @@ pub mod command_line;
 mod counts;
 pub mod deviation;
 pub mod difference;
+pub mod forms;
 mod group;
 mod histogram;
 mod label;

@@ -200,16 +200,17 @@ pub(super) fn ticks(range: Range<f64>, most: usize) -> Vec<f64> {
     RangedCoordf64::from(range).key_points(most)
 }
 
-/// How wide a text is at most, in units, whatever sans serif font shows it: the reader's fonts are not known here.
+/// How wide a text is at most, in units: the reader's fonts are not known here, so the widths are those of DejaVu Sans Bold, which is
+/// wider than most.
 pub(super) fn width_of(text: &str) -> i32 {
     let ems: f64 = text
         .chars()
         .map(|c| match c {
-            'i' | 'j' | 'l' | 't' | 'f' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.36,
-            'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.0,
-            'A'..='Z' => 0.76,
-            '\0'..='\u{2fff}' => 0.62,
-            _ => 1.0,
+            'i' | 'j' | 'l' | 't' | 'f' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.45,
+            'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.1,
+            'A'..='Z' => 0.84,
+            '\0'..='\u{2fff}' => 0.72,
+            _ => 1.1,
         })
         .sum();
     #[expect(clippy::cast_possible_truncation, reason = "texts in plots are short; a cast of a float saturates")]

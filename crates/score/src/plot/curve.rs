@@ -35,7 +35,7 @@ impl Curve {
         let points = self.drawn();
         let lowest = self.lowest.map_or_else(|| lowest(&points), |lowest| lowest.clamp(0.0, 0.999));
         let frame =
-            Frame { width: 760, height: 430, left: 62, right: 22, top: 22, bottom: 50, x: 0.0..1.0, y: lowest..1.0 };
+            Frame { width: 960, height: 430, left: 62, right: 22, top: 22, bottom: 50, x: 0.0..1.0, y: lowest..1.0 };
         let mut description = self.description.clone();
         for point in &points {
             description.text +=
@@ -126,11 +126,13 @@ fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
             continue;
         };
         let x = spot(point).0;
-        let (low, high) = (low.clamp(lowest, 1.0), high.clamp(lowest, 1.0));
-        let (bottom, top) = (canvas.spot(0.0, low).1, canvas.spot(0.0, high).1);
+        let [bottom, top] = [low, high].map(|end| canvas.spot(0.0, end.clamp(lowest, 1.0)).1);
         canvas.line(&[(x, bottom), (x, top)], Ink::Faint, 1);
-        for y in [bottom, top] {
-            canvas.line(&[(x - 3, y), (x + 3, y)], Ink::Faint, 1);
+        // An end below the plot has no cross line: the interval goes on there.
+        for (y, end) in [(bottom, low), (top, high)] {
+            if end >= lowest {
+                canvas.line(&[(x - 3, y), (x + 3, y)], Ink::Faint, 1);
+            }
         }
         thin.push(Area::of_line((x - 2, bottom), (x + 2, top)));
     }
@@ -147,8 +149,8 @@ fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
         let is_best = front.contains(&index);
         canvas.disc(point, 5, Ink::Value, is_best);
         if let Some(place) = placed[index] {
-            let lettering = Lettering { ink: Ink::Text, bold: is_best, turned: false, side: Side::After };
-            canvas.text(name, place.beginning(), lettering);
+            let lettering = Lettering { ink: Ink::Text, bold: is_best, turned: false, side: place.side };
+            canvas.text(name, place.anchor(), lettering);
         }
     }
 }

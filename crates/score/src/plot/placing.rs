@@ -1,6 +1,6 @@
 //! Finds places for the names of points, so that none covers another or a point.
 
-use super::canvas::{LETTERS, Spot, width_of};
+use super::canvas::{LETTERS, Side, Spot, width_of};
 
 /// A rectangle of a plot, in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,12 +40,19 @@ pub(super) struct Placed {
     pub area: Area,
     /// Whether it is so far from its point that a line must lead to it.
     pub is_far: bool,
+    /// The side of the text that stays where it is however wide the reader's font is: the one next to the point.
+    pub side: Side,
 }
 
 impl Placed {
-    /// The place of the beginning of the text, at half the height of its letters.
-    pub fn beginning(&self) -> Spot {
-        (self.area.left, i32::midpoint(self.area.top, self.area.bottom))
+    /// The place of the text by its side, at half the height of its letters.
+    pub fn anchor(&self) -> Spot {
+        let x = match self.side {
+            Side::Before => self.area.right,
+            Side::Over => i32::midpoint(self.area.left, self.area.right),
+            Side::After => self.area.left,
+        };
+        (x, i32::midpoint(self.area.top, self.area.bottom))
     }
 
     /// The end of the line that leads here from `point`.
@@ -100,13 +107,13 @@ fn candidates(spot: Spot, name: &str) -> impl Iterator<Item = Placed> {
                 spot.0 + right * GAP.max(reach * 2 / 3),
                 spot.1 + down * if right == 0 { reach + height / 2 } else { reach },
             );
-            let left = match right {
-                1 => x,
-                -1 => x - width,
-                _ => x - width / 2,
+            let (left, side) = match right {
+                1 => (x, Side::After),
+                -1 => (x - width, Side::Before),
+                _ => (x - width / 2, Side::Over),
             };
             let area = Area { left, top: y - height / 2, right: left + width, bottom: y + height / 2 };
-            Placed { area, is_far: ring > 0 }
+            Placed { area, is_far: ring > 0, side }
         })
     })
 }
@@ -143,7 +150,7 @@ mod tests {
     fn a_name_alone_is_right_of_its_point() {
         let placed = place(&[((100, 100), "full")], BOUNDS, &[])[0].unwrap();
         assert!(placed.area.left > 100 && !placed.is_far);
-        assert_eq!(placed.beginning().1, 100);
+        assert_eq!(placed.anchor().1, 100);
     }
 
     #[test]

@@ -1,0 +1,5 @@
+//! The forms of a report.
+
+mod html;
+
+pub use html::html;

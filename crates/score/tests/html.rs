@@ -1,0 +1,210 @@
+//! The page of a report is whole, safe and bounded, whatever the report holds.
+
+mod page;
+
+use page::{measured, read};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toolpipe_score::forms::html;
+use toolpipe_score::{
+    Answer, BaselineStream, Comparison, Interval, Measured, Report, Requirement, StreamName, Tally, Value, Verdict,
+    visible,
+};
+
+const CHECKERS: [&str; 7] =
+    ["first-chunk", "lookahead:200", "lookahead:1000", "lookahead:3000", "full", "auto", "cmd:./first.py"];
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// The report of the first `streams` made-up streams, each of which `change` may change.
+fn report(checkers: &[&str], streams: u64, change: impl Fn(u64, &mut Measured)) -> Report {
+    let mut tally = Tally::new(&names(checkers));
+    for n in 0..streams {
+        let mut measured = measured(n, checkers.len());
+        change(n, &mut measured);
+        tally.add(&measured);
+    }
+    Report::of(&tally)
+}
+
+#[test]
+fn a_page_has_all_its_parts() {
+    let mut report = report(&CHECKERS, 2_000, |_, _| ());
+    report.verdicts = ["recall>=0.99", "auto:precision>=1", "calls.exact>=0.5"]
+        .iter()
+        .flat_map(|text| Requirement::parse(text).unwrap().check(&report))
+        .collect();
+    let page = read(&html(&report));
+    let count = |name: &str| page.elements.iter().filter(|element| *element == name).count();
+    assert_eq!(count("svg"), 2 + 2 * CHECKERS.len(), "the curve, its top, and two histograms for each checker");
+    for heading in ["Requirements", "Recall against earliness", "Wrong answers", "By model", "By tag", "auto"] {
+        assert!(page.texts.iter().any(|text| text == heading), "{heading}");
+    }
+    let text = page.texts.concat();
+    for part in [
+        "7 checkers on 2,000 streams",
+        "4 of 9 missed",
+        "tc-eval explain recordings --stream stream-",
+        "--checker lookahead:200",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+}
+
+#[test]
+fn names_and_reasons_of_any_text_stay_text() {
+    let long = "a".repeat(10_000);
+    let hostile = [
+        "<script>alert(1)</script>",
+        "\"><img src=x onerror=alert(1)>",
+        "'><svg/onload=alert(1)>",
+        "]]></style><!--",
+        "&lt;b&gt;&#0;",
+        "a\u{202e}txt.exe\u{2066}",
+        "line\nfeed\r\ttab\u{0}\u{1b}[31m\u{9b}1m",
+        "--checker",
+        "",
+        "zalgo\u{301}\u{301}\u{301}\u{301}",
+        "javascript:alert(1)",
+        long.as_str(),
+    ];
+    let mut report = report(&hostile, 400, |n, measured| {
+        let name = |salt: u64| hostile[((n * 7 + salt) % hostile.len() as u64) as usize];
+        measured.id = format!("{}{n}", name(0)).into();
+        (measured.corpus, measured.api, measured.provider) = (name(1).into(), name(2).into(), name(3).into());
+        (measured.model, measured.tags) = (name(4).into(), [name(5), name(6)].map(Into::into).into());
+        for outcome in &mut measured.outcomes {
+            outcome.reason = name(8).to_owned();
+        }
+    });
+    let mut comparison = Comparison::new(
+        &serde_json::from_value(
+            serde_json::json!({"tc_eval_baseline": 1, "version": "", "checkers": hostile, "corpora": []}),
+        )
+        .unwrap(),
+        &names(&hostile),
+        20,
+    );
+    for n in 0..60 {
+        let mut is = BaselineStream::of(&measured(n, hostile.len()));
+        (is.id, is.corpus) = (format!("{}{n}", hostile[n as usize % hostile.len()]), hostile[3].to_owned());
+        let mut was = is.clone();
+        was.outcomes.iter_mut().for_each(|outcome| outcome.answer = Answer::Undecided);
+        comparison.pair(&was, &is);
+        comparison.new_stream(&is);
+    }
+    report.baseline = Some(comparison.finish());
+    report.verdicts = hostile
+        .iter()
+        .map(|name| Verdict {
+            requirement: (*name).to_owned(),
+            checker: Some((*name).to_owned()),
+            metric: format!("recall{{model={name}}}"),
+            value: Value::Undefined,
+            part: None,
+            required: ">= 0.5".to_owned(),
+            is_met: false,
+            reason: Some((*name).to_owned()),
+        })
+        .collect();
+    let page = read(&html(&report));
+    let text = page.texts.concat();
+    for name in hostile.iter().filter(|name| !name.is_empty()) {
+        assert!(text.contains(&visible(name, 80)), "{} is not shown", visible(name, 80));
+    }
+}
+
+#[test]
+fn nothing_to_show_is_a_page() {
+    for (checkers, streams) in [(&[][..], 0), (&CHECKERS[..1], 0), (&CHECKERS[..1], 1), (&CHECKERS[..], 2)] {
+        let page = read(&html(&report(checkers, streams, |_, _| ())));
+        assert!(page.elements.iter().any(|element| element == "table"));
+    }
+    read(&html(&Report::default()));
+}
+
+#[test]
+fn many_checkers_each_have_a_point_and_a_section() {
+    let many: Vec<String> = (0..12).map(|n| format!("lookahead:{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let page = read(&html(&report(&many, 300, |_, _| ())));
+    for name in many {
+        assert!(page.texts.iter().filter(|text| *text == name).count() >= 2, "{name} has no row or no section");
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_not_drawn() {
+    let mut report = report(&CHECKERS, 100, |_, _| ());
+    let broken = serde_json::to_string(&report).unwrap().replace("\"recall\":0.", "\"recall\":1e308,\"x\":0.");
+    let huge: Report = serde_json::from_str(&broken).unwrap();
+    read(&html(&huge));
+    for checker in &mut report.checkers {
+        let nothing = Interval { low: f64::NAN, high: f64::INFINITY, effective: f64::NAN };
+        checker.intervals = BTreeMap::from([("recall".to_owned(), nothing), ("precision".to_owned(), nothing)]);
+    }
+    let page = read(&html(&report));
+    assert!(!page.texts.concat().contains("NaN") && !page.texts.concat().contains("inf"));
+}
+
+#[test]
+fn thousands_of_groups_and_errors_are_a_page_of_bounded_size() {
+    let page = |streams| {
+        let report = report(&CHECKERS, streams, |n, measured| {
+            (measured.model, measured.provider) = (format!("model {n}").into(), format!("provider {n}").into());
+            measured.tags = [format!("tag {n}").into()].into();
+        });
+        html(&report).len()
+    };
+    let (some, many) = (page(600), page(3_000));
+    assert!(many < some + some / 4, "{some} bytes became {many}");
+    assert!(many < 400_000, "{many}");
+}
+
+#[test]
+fn the_same_report_is_the_same_page() {
+    let report = report(&CHECKERS, 50, |_, _| ());
+    let again: Report = serde_json::from_str(&serde_json::to_string(&report).unwrap()).unwrap();
+    assert_eq!(html(&report), html(&again), "a report that was written as JSON and read again");
+}
+
+/// Each report of `tests/pages` and its page. `UPDATE=1` writes the pages; look at them in a browser.
+#[test]
+fn the_pages_are_as_recorded() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pages");
+    let mut found = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        found += 1;
+        let report: Report = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        // A line for each element, so that a difference is a line, too.
+        let page = html(&report).replace("><", ">\n<");
+        read(&page);
+        let recorded = path.with_extension("html");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&recorded, &page).unwrap();
+        }
+        let wanted = std::fs::read_to_string(&recorded).unwrap_or_default();
+        let differs = page.lines().zip(wanted.lines().chain(std::iter::repeat(""))).find(|(is, was)| is != was);
+        assert!(page == wanted, "{}: {differs:?}; UPDATE=1 writes it anew", recorded.display());
+    }
+    assert!(found >= 2, "the reports are in {}", folder.display());
+}
+
+#[test]
+fn a_stream_that_vanished_is_named() {
+    let mut report = report(&CHECKERS, 3, |_, _| ());
+    let gone = StreamName { corpus: "c".to_owned(), id: "gone".to_owned() };
+    report.baseline = Some(toolpipe_score::BaselineReport {
+        vanished: 7,
+        vanished_streams: vec![gone],
+        ..toolpipe_score::BaselineReport::default()
+    });
+    let text = read(&html(&report)).texts.concat();
+    assert!(text.contains("gone") && text.contains("7 vanished (1 of them are listed)"), "{text}");
+}
