@@ -36,10 +36,10 @@ pub enum Checker {
 ///
 /// # Errors
 /// When a name is unknown (the message lists all names), is given twice, or a file of decisions cannot be opened.
-pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
+pub fn find_all(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
     let mut found: Vec<(String, Checker)> = Vec::new();
     for name in names {
-        found.push((name.clone(), find_one(name, args)?));
+        found.push((name.clone(), find_one(name, args.checker_timeout)?));
     }
     for named in &args.decisions {
         let decisions = Decisions::open(named)?;
@@ -53,12 +53,20 @@ pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
     Ok(found)
 }
 
-fn find_one(name: &str, args: &Args) -> Result<Checker> {
+/// The checker of that name, where a command may take 30 seconds to answer.
+///
+/// # Errors
+/// When the name is unknown; the message lists all names.
+pub fn find(name: &str) -> Result<Checker> {
+    find_one(name, Duration::from_secs(30))
+}
+
+fn find_one(name: &str, patience: Duration) -> Result<Checker> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!("--checker cmd: has no command, write one behind it, such as 'cmd:python3 mine.py'");
         }
-        return Ok(Checker::Outside(Box::new(Commands::new(command, args.checker_timeout))));
+        return Ok(Checker::Outside(Box::new(Commands::new(command, patience))));
     }
     if detect::checkers(name, &CallFilter::default()).is_some() {
         return Ok(Checker::BuiltIn);
