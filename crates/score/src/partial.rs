@@ -8,9 +8,9 @@ use std::collections::{BTreeSet, HashMap};
 
 /// The version of the format, as `tc_eval_partial` has it.
 pub const PARTIAL_FORMAT: u32 = 1;
-/// How many streams of a part represent it. Parts that share a tenth of their streams share one of these with a probability of 80 %
-/// and more; parts that are equal share all.
-const SAMPLE: usize = 16;
+/// How many streams of a part represent it (the k smallest hashes: <https://en.wikipedia.org/wiki/MinHash>). Parts that are equal share
+/// all of these; parts that share a twentieth of their streams share one with a probability of 96 %, by simulation.
+const SAMPLE: usize = 64;
 /// How many streams of the sample are remembered for all parts. Of more parts than fit, the streams with the smallest hashes are kept.
 const REMEMBERED: usize = 1 << 18;
 
@@ -227,12 +227,12 @@ mod tests {
 
     #[test]
     fn any_parts_in_any_order_are_the_same_to_the_last_byte() {
-        let whole = part(0..4000);
+        let whole = part(0..1600);
         let report = serde_json::to_string(&Report::of(whole.tally())).unwrap();
-        for (parts, step) in [(1, 1), (2, 1), (7, 3), (64, 37), (1000, 999)] {
+        for (parts, step) in [(1, 1), (2, 1), (7, 3), (64, 37)] {
             let parts: Vec<_> = (0..parts)
                 .map(|place| place * step % parts)
-                .map(|rest| part((0..4000).filter(|number| number * 31 % 1009 % parts == rest)))
+                .map(|rest| part((0..1600).filter(|number| number * 31 % 1009 % parts == rest)))
                 .collect();
             let sum = merged(&parts).unwrap();
             assert_eq!(sum.line().unwrap(), whole.line().unwrap());
@@ -250,16 +250,16 @@ mod tests {
         let twice = merged(&parts).unwrap_err().to_string();
         assert!(twice.starts_with("has a stream that part 1 has, too"), "{twice}");
         // Divided another way: the parts share half of their streams.
-        let found = (0..100).filter(|start| {
+        let found = (0..20).filter(|start| {
             let start = start * 1000;
             merged(&[part(start..start + 200), part(start + 100..start + 300)]).is_err()
         });
-        assert!(found.count() >= 99);
-        let found = (0..100).filter(|start| {
+        assert_eq!(found.count(), 20);
+        let found = (0..20).filter(|start| {
             let start = start * 1000;
-            merged(&[part(start..start + 200), part(start + 180..start + 380)]).is_err()
+            merged(&[part(start..start + 200), part(start + 190..start + 390)]).is_err()
         });
-        assert!(found.count() >= 70);
+        assert!(found.count() >= 17);
     }
 
     #[test]
