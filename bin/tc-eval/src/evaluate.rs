@@ -1,26 +1,196 @@
 //! Evaluates checkers over corpora.
 
-#[allow(dead_code, reason = "the parts that use it are being built")]
+mod asked;
+pub mod baseline;
+mod calls;
+mod feed;
 pub mod judge;
+mod list;
+mod measure;
+mod only;
+mod output;
+mod parallel;
+mod progress;
+mod resplit;
 
+use crate::split::Split;
+use anyhow::{Result, anyhow, bail};
+use baseline::Baseline;
+use feed::{Feed, Job};
+use measure::{Meter, Plan};
+use only::Only;
+use progress::Progress;
+use score::{Measured, Tally};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use stdio::Status;
+use stdio::{Output, Status};
 
 /// The arguments of an evaluation.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
-    /// Files `index.ndjson`, or folders that hold one
+    /// Files `index.ndjson`, or folders that hold one; `-` is an index on standard input
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
-    /// A checker; may be given several times
+    /// A checker of tc-detect; may be given several times [default: first-chunk, lookahead:200, full, auto]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
+    /// Evaluate only streams whose id, api, provider, model, source or tag matches; of several all must match
+    #[arg(long, value_name = "FIELD=GLOB")]
+    pub only: Vec<Only>,
+    /// Read each stream again with bytes and deltas in pieces of N, and mark answers that differ; may be given several times
+    #[arg(long, value_name = "N|random:SEED")]
+    pub resplit: Vec<Split>,
+    /// Show the checkers each stream as tag-parse passes it
+    #[arg(long)]
+    pub tag_parse: bool,
+    /// Write what each checker did on each stream, a line of JSON each, and no report
+    #[arg(long)]
+    pub list: bool,
+    /// How many threads read streams [default: the number of processors]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub baseline: baseline::Args,
+    #[command(flatten)]
+    pub output: output::Args,
 }
 
-/// Runs the checkers and writes the report.
+/// The checkers of a run that names none.
+const DEFAULT: [&str; 4] = ["first-chunk", "lookahead:200", "full", "auto"];
+
+/// More threads than this gain nothing that their memory is worth.
+const MOST_JOBS: usize = 16;
+
+/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the report's requirements say.
 ///
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
-pub fn evaluate(_args: &Args) -> anyhow::Result<Status> {
-    anyhow::bail!("not built yet")
+pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
+    let plan = Plan {
+        checkers: checkers(&args.checkers)?,
+        splits: args.resplit.clone(),
+        tag_parse: args.tag_parse,
+        max_line: common.max_line,
+    };
+    let mut run = Run::new(args, &plan)?;
+    let mut feed = Feed::new(&args.corpora, &args.only, &plan.checkers, 1 + plan.splits.len())?;
+    let work = |meter: &mut Result<Meter<'_>>, job| measure(meter, job);
+    parallel::in_order(jobs(args.jobs), || feed.next(), || Meter::new(&plan), work, |done| run.take(done))?;
+    feed.finish()?;
+    run.finish()
+}
+
+/// What became of a job.
+enum Done {
+    Measured(Box<Measured>),
+    Unlabelled,
+    Unreadable(anyhow::Error),
+    Failed(anyhow::Error),
+}
+
+fn measure(meter: &mut Result<Meter<'_>>, job: Job) -> Done {
+    match (meter, job) {
+        (_, Job::Unlabelled) => Done::Unlabelled,
+        (_, Job::Unreadable(e)) => Done::Unreadable(e),
+        (_, Job::Failed(e)) => Done::Failed(e),
+        (Err(e), Job::Stream(..)) => Done::Failed(anyhow!("{e:#}")),
+        (Ok(meter), Job::Stream(entry, judgings)) => match meter.measure(&entry, judgings) {
+            Ok(measured) => Done::Measured(Box::new(measured)),
+            Err(e) => Done::Unreadable(e.context(format!("{}, line {}", entry.corpus, entry.line))),
+        },
+    }
+}
+
+/// What a run adds up, stream by stream.
+struct Run<'r> {
+    args: &'r Args,
+    plan: &'r Plan,
+    tally: Tally,
+    baseline: Baseline,
+    progress: Progress,
+    out: Output,
+    unlabelled: u64,
+    unreadable: u64,
+}
+
+impl<'r> Run<'r> {
+    fn new(args: &'r Args, plan: &'r Plan) -> Result<Self> {
+        let corpora: Vec<String> = args.corpora.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        Ok(Run {
+            args,
+            plan,
+            tally: Tally::showing(&plan.checkers, args.baseline.show),
+            baseline: Baseline::open(&args.baseline, &plan.checkers, &corpora)?,
+            progress: Progress::new(),
+            out: Output::new(),
+            unlabelled: 0,
+            unreadable: 0,
+        })
+    }
+
+    fn take(&mut self, done: Done) -> Result<()> {
+        match done {
+            Done::Failed(e) => return Err(e),
+            Done::Unlabelled => {
+                self.unlabelled += 1;
+                self.tally.add_unlabelled();
+            }
+            Done::Unreadable(e) => {
+                self.unreadable += 1;
+                self.tally.add_unreadable();
+                self.progress.message(&format!("{e:#}"));
+            }
+            Done::Measured(measured) => {
+                self.progress.step();
+                if self.args.list {
+                    list::write(self.out.buffer(), &self.plan.checkers, &measured);
+                    self.out.spill()?;
+                }
+                self.tally.add(&measured);
+                self.baseline.take(&measured)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Status> {
+        if self.unlabelled > 0 {
+            let (count, streams) = (self.unlabelled, if self.unlabelled == 1 { "stream has" } else { "streams have" });
+            let text = format!("{count} {streams} no answer in the label and left out; write has_tool_call");
+            self.progress.message(&text);
+        }
+        self.progress.end();
+        let baseline = self.baseline.finish()?;
+        if self.tally.streams() == 0 && self.unreadable == 0 {
+            bail!("no stream was measured; name a corpus with labels, and see --only");
+        }
+        let status = if self.args.list {
+            self.out.flush()?;
+            Status::Done
+        } else {
+            output::write(&self.args.output, &self.tally, baseline, &mut self.out)?
+        };
+        Ok(if self.unreadable > 0 { Status::Error } else { status })
+    }
+}
+
+/// The checkers to run.
+fn checkers(named: &[String]) -> Result<Vec<String>> {
+    if named.is_empty() {
+        let is_known = |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
+        return Ok(DEFAULT.into_iter().filter(is_known).map(str::to_owned).collect());
+    }
+    for (at, name) in named.iter().enumerate() {
+        if named[..at].contains(name) {
+            bail!("the checker '{name}' is named twice; leave one out");
+        }
+    }
+    Ok(named.to_vec())
+}
+
+/// The number of threads.
+fn jobs(asked: Option<u16>) -> usize {
+    let available = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MOST_JOBS);
+    asked.map_or_else(available, usize::from)
 }

@@ -1,9 +1,8 @@
 //! `tc-eval`: how good is a checker of tool calls?
 
 mod args;
-#[allow(dead_code, reason = "the parts that use it are being built")]
+#[allow(dead_code, reason = "the checkers outside of this process are being built")]
 mod checkers;
-#[allow(dead_code, reason = "the parts that use it are being built")]
 mod corpus;
 mod diff;
 mod evaluate;
@@ -14,6 +13,7 @@ mod merge;
 #[allow(dead_code, reason = "the parts that use it are being built")]
 mod read;
 mod report_card;
+mod split;
 
 use args::{Args, Command};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
 /// Runs the subcommand that was named; without one, evaluates checkers.
 fn run(args: Args) -> anyhow::Result<Status> {
     match args.command {
-        None => evaluate::evaluate(&args.evaluate),
+        None => evaluate::evaluate(&args.evaluate, &args.common),
         Some(Command::Label(args)) => label::label(&args),
         Some(Command::Explain(args)) => explain::explain(&args),
         Some(Command::Diff(args)) => diff::diff(&args),

@@ -5,6 +5,7 @@ mod log;
 mod source;
 mod tape;
 
+use crate::split::Sizes;
 use anyhow::{Context, Result, anyhow, bail};
 use event::Event;
 use json::ToolList;
@@ -30,6 +31,8 @@ pub struct ReadSettings {
     pub dialect: Option<String>,
     /// The most bytes of one frame of a body or one line of a log; 64 MiB by default.
     pub max_line: Option<usize>,
+    /// The sizes of the pieces in which bytes reach the decoder; by default lines, or the reads of a tape.
+    pub pieces: Option<Sizes>,
 }
 
 /// Where an event came from.

@@ -6,6 +6,7 @@
 mod balance;
 mod check;
 mod edits;
+mod equal;
 mod lex;
 mod literal;
 mod name;
@@ -20,6 +21,7 @@ mod typed;
 pub use balance::Balance;
 pub use check::{JsonError, Shape, ValidJson, check, check_balanced};
 pub use edits::{Repair, apply};
+pub use equal::equal;
 pub use literal::{Literal, Notation, Progress};
 pub use name::is_name;
 pub use partial::best_reading;

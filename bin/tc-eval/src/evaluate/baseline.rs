@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 /// The options of baselines.
 #[derive(Clone, Debug, Default, clap::Args)]
+#[group(skip)]
 pub struct Args {
     /// Compare with this earlier run, stream by stream; end with 1 if a checker was right on a stream and is not right now
     #[arg(long, value_name = "FILE")]

@@ -14,7 +14,7 @@ pub(super) fn read(source: Source<'_>, api: Api, settings: &ReadSettings, take: 
         return Ok(());
     }
     source.each_piece(|bytes| {
-        sink.feed(&mut stream, bytes);
+        sink.feed(&mut stream, bytes, settings);
         Ok(!stream.is_done())
     })?;
     stream.finish(End::Eof, &mut sink);
@@ -28,11 +28,26 @@ pub(super) struct Sink<'s> {
 }
 
 impl Sink<'_> {
-    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame.
-    fn feed(&mut self, stream: &mut Stream, bytes: &[u8]) {
+    /// Feeds `stream` line by line, so that the offset of each event is the end of its frame, or in the pieces of the settings.
+    fn feed(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
+        if settings.pieces.is_some() {
+            self.origin.offset += bytes.len() as u64;
+            return self.feed_pieces(stream, bytes, settings);
+        }
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.origin.offset += line.len() as u64;
             stream.push(line, self);
+        }
+    }
+
+    /// Feeds `stream` in the pieces of the settings, if they have any.
+    pub fn feed_pieces(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
+        let Some(mut sizes) = settings.pieces else { return stream.push(bytes, self) };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(sizes.next().min(rest.len()));
+            stream.push(piece, self);
+            rest = after;
         }
     }
 }

@@ -79,7 +79,7 @@ fn exchange(
         at += read.after;
         sink.origin.offset = lines.next();
         sink.origin.ms = Some(millis(at));
-        stream.push(&read.bytes, &mut sink);
+        sink.feed_pieces(&mut stream, &read.bytes, settings);
         if stream.is_done() {
             return Ok(());
         }

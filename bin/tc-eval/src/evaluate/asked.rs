@@ -1,0 +1,77 @@
+//! A checker on one reading of one stream, and what it decided.
+
+use super::judge::Judge;
+use detect::Detect;
+use event::payload::Decision;
+use event::{Event, Machine, Payload, Sink};
+use score::{Answer, Outcome, Place};
+
+/// A checker on one reading of one stream.
+pub enum Asked {
+    /// A checker of `detect`.
+    BuiltIn(Box<Detect>, Decided),
+    /// One outside of this process; `None` where it has no answer for this reading.
+    Outside(Option<Box<dyn Judge>>),
+}
+
+/// The decisions about choice 0 so far.
+#[derive(Default)]
+pub struct Decided {
+    first: Option<(Answer, Place, String)>,
+    last: Option<Answer>,
+}
+
+impl Asked {
+    /// Shows the next event; `place` counts the stream up to it.
+    pub fn push(&mut self, event: &Event<'_>, place: Place) {
+        match self {
+            Asked::BuiltIn(detect, decided) => detect.push(event, &mut Catch { decided, place }),
+            Asked::Outside(Some(judge)) => judge.push(event, place),
+            Asked::Outside(None) => {}
+        }
+    }
+
+    /// What was decided. `has_ended` claims that the stream had a `stream_end`. `None` where a checker outside of this process has no
+    /// answer for this reading.
+    pub fn outcome(self, has_ended: bool, end: Place) -> Option<Outcome> {
+        match self {
+            Asked::BuiltIn(mut detect, mut decided) => {
+                if !has_ended {
+                    detect.finish(&mut Catch { decided: &mut decided, place: end });
+                }
+                let (answer, at, reason) = decided.first.unwrap_or((Answer::Undecided, end, String::new()));
+                let last = decided.last.unwrap_or(answer);
+                Some(Outcome { answer, last, at: Some(at), reason, depends_on_split: false })
+            }
+            Asked::Outside(judge) => judge.map(|judge| judge.outcome(end)),
+        }
+    }
+}
+
+/// The sink of a checker: keeps decisions about choice 0.
+struct Catch<'c> {
+    decided: &'c mut Decided,
+    place: Place,
+}
+
+impl Sink for Catch<'_> {
+    fn pass(&mut self) {}
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        if let (0, Payload::Decision(decision)) = (choice, payload) {
+            let answer = answer(decision);
+            self.decided.last = Some(answer);
+            self.decided.first.get_or_insert_with(|| (answer, self.place, decision.reason.str().into_owned()));
+        }
+    }
+
+    fn line(&mut self, _: &str) {}
+}
+
+fn answer(decision: &Decision<'_>) -> Answer {
+    match (decision.undecided, decision.tool_call) {
+        (true, _) => Answer::Undecided,
+        (false, true) => Answer::Yes,
+        (false, false) => Answer::No,
+    }
+}

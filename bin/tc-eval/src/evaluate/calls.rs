@@ -1,0 +1,226 @@
+//! The calls of a stream as a pipeline reads them, and how they compare with those of the label.
+
+use accumulate::{Accumulate, Options};
+use detect::Checker;
+use event::payload::{Retract, StreamStart, ToolCall};
+use event::{Event, Kind, Machine, Payload, Raw, Sink};
+use score::{CallCounts, LabelledCall, Place};
+use std::rc::Rc;
+use tag::Tag;
+
+/// Reads the calls of choice 0 of one stream.
+pub struct CallReader {
+    /// Takes the calls out of the text, in tag mode.
+    tag: Option<Tag>,
+    reading: Reading,
+}
+
+/// What stands behind `tag-parse`.
+struct Reading {
+    accumulate: Accumulate,
+    /// Finds the first event of a call.
+    full: Box<dyn Checker>,
+    found: Found,
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    calls: Vec<ReadCall>,
+    /// The first event of a call.
+    first: Option<Place>,
+    /// When the first call was complete, in recorded milliseconds.
+    ready_ms: Option<f64>,
+}
+
+/// One call.
+struct ReadCall {
+    index: i64,
+    id: String,
+    name: String,
+    /// The arguments; `None` where they were cut or are not JSON.
+    arguments: Option<String>,
+    is_repaired: bool,
+    is_incomplete: bool,
+}
+
+impl CallReader {
+    /// A reader of one stream. `tag` is the parser of its text in tag mode, `full` the checker of that name.
+    pub fn new(tag: Option<Tag>, full: Box<dyn Checker>) -> Self {
+        // The tools are left out on purpose: a call whose arguments do not fit their schema is still the call that the model made.
+        let accumulate = Accumulate::new(Rc::new(Options::default()));
+        CallReader { tag, reading: Reading { accumulate, full, found: Found::default() } }
+    }
+
+    /// Takes the next event of the stream; `place` counts up to it.
+    pub fn push(&mut self, event: &Event<'_>, place: Place) {
+        if event.choice() != 0 {
+            return;
+        }
+        match &mut self.tag {
+            Some(tag) => tag.push(event, &mut Parsed { reading: &mut self.reading, event: Some(event), place }),
+            None => self.reading.push(event, place),
+        }
+    }
+
+    /// Takes the end of a stream without a `stream_end`.
+    pub fn finish(&mut self, place: Place) {
+        if let Some(tag) = &mut self.tag {
+            tag.finish(&mut Parsed { reading: &mut self.reading, event: None, place });
+        }
+        let Reading { accumulate, found, .. } = &mut self.reading;
+        accumulate.finish(&mut Collected { found, event: None, place });
+    }
+
+    /// The first event of a call.
+    pub fn first(&self) -> Option<Place> {
+        self.reading.found.first
+    }
+
+    /// When the first call was complete, in recorded milliseconds.
+    pub fn ready_ms(&self) -> Option<f64> {
+        self.reading.found.ready_ms
+    }
+
+    /// Compares the calls with those of the label.
+    pub fn counts(&mut self, labelled: &[LabelledCall]) -> CallCounts {
+        let calls = &mut self.reading.found.calls;
+        calls.sort_by_key(|call| call.index);
+        let mut left: Vec<&LabelledCall> = labelled.iter().collect();
+        let exact = calls.iter().filter(|call| match left.iter().position(|label| call.is(label)) {
+            Some(at) => {
+                left.swap_remove(at);
+                true
+            }
+            None => false,
+        });
+        let exact = exact.count() as u64;
+        CallCounts {
+            expected: labelled.len() as u64,
+            read: calls.len() as u64,
+            exact,
+            is_in_order: calls.len() == labelled.len()
+                && calls.iter().zip(labelled).all(|(call, label)| call.is(label)),
+            repaired: calls.iter().filter(|call| call.is_repaired).count() as u64,
+            incomplete: calls.iter().filter(|call| call.is_incomplete).count() as u64,
+        }
+    }
+}
+
+impl Reading {
+    fn push(&mut self, event: &Event<'_>, place: Place) {
+        match event.kind() {
+            // Text changes no call, and a machine that gets none keeps none.
+            Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking => return,
+            Kind::ToolCallDelta | Kind::ToolCall if self.found.first.is_none() => {
+                let is_call = self.full.push(event).is_some_and(|verdict| verdict.tool_call);
+                self.found.first = is_call.then_some(place);
+            }
+            _ => {}
+        }
+        let start =
+            (event.kind() == Kind::StreamStart).then(|| StreamStart { tools: None, ..StreamStart::read(event) });
+        let start = start.map(Payload::from);
+        let start = start.as_ref().map(|start| Event::of(start, None, 0, None));
+        let event = start.as_ref().unwrap_or(event);
+        self.accumulate.push(event, &mut Collected { found: &mut self.found, event: Some(event), place });
+    }
+}
+
+/// The sink of `tag-parse`: hands its events to the reading.
+struct Parsed<'p> {
+    reading: &'p mut Reading,
+    event: Option<&'p Event<'p>>,
+    place: Place,
+}
+
+impl Sink for Parsed<'_> {
+    fn pass(&mut self) {
+        if let Some(event) = self.event {
+            self.reading.push(event, self.place);
+        }
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        if choice == 0 {
+            self.reading.push(&Event::of(payload, None, choice, None), self.place);
+        }
+    }
+
+    fn line(&mut self, _: &str) {}
+}
+
+/// The sink of the accumulator: collects calls.
+struct Collected<'c> {
+    found: &'c mut Found,
+    event: Option<&'c Event<'c>>,
+    place: Place,
+}
+
+impl Sink for Collected<'_> {
+    fn pass(&mut self) {
+        let Some(event) = self.event else { return };
+        match event.kind() {
+            Kind::ToolCall => self.found.call(&ToolCall::read(event), self.place),
+            Kind::Retract => self.found.retract(&Retract::read(event)),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, _: u32, payload: &Payload<'_>) {
+        match payload {
+            Payload::ToolCall(call) => self.found.call(call, self.place),
+            Payload::Retract(retract) => self.found.retract(retract),
+            _ => {}
+        }
+    }
+
+    fn line(&mut self, _: &str) {}
+}
+
+impl Found {
+    fn call(&mut self, call: &ToolCall<'_>, place: Place) {
+        let code = call.error.map(|error| error.code.str());
+        let is_lost = matches!(code.as_deref(), Some("incomplete" | "invalid_json"));
+        let written = || call.arguments_text.map(|text| text.str().into_owned());
+        let arguments = call.arguments.map(|json| json.text().into_owned()).or_else(written);
+        if call.error.is_none() && self.ready_ms.is_none() {
+            self.ready_ms = place.ms;
+        }
+        self.calls.push(ReadCall {
+            index: call.index.unwrap_or(self.calls.len() as i64),
+            id: call.tool_id.str().into_owned(),
+            name: call.tool_name.str().into_owned(),
+            arguments: arguments.filter(|_| !is_lost),
+            is_repaired: call.repairs.is_some(),
+            is_incomplete: code.as_deref() == Some("incomplete"),
+        });
+    }
+
+    /// Takes a call back that was not one. The failure of the stream after a call takes nothing back here: the model made that call.
+    fn retract(&mut self, retract: &Retract<'_>) {
+        if retract.reason == "stream_failed" {
+            return;
+        }
+        if let Some(id) = retract.tool_id {
+            self.calls.retain(|call| id != call.id.as_str());
+        }
+        if self.calls.is_empty() {
+            (self.first, self.ready_ms) = (None, None);
+        }
+    }
+}
+
+impl ReadCall {
+    fn is(&self, label: &LabelledCall) -> bool {
+        self.name == label.name
+            && match (&self.arguments, &label.arguments) {
+                (None, None) => true,
+                (Some(read), Some(label)) => match (Raw::parse(read), Raw::parse(label.get())) {
+                    (Ok(read), Ok(label)) => json::equal(read, label),
+                    _ => false,
+                },
+                _ => false,
+            }
+    }
+}

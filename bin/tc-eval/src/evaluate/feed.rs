@@ -1,0 +1,105 @@
+//! The streams to measure, in the order of the corpora, with what the checkers outside of this process need of each.
+
+use super::judge::Judges;
+use super::measure::Judgings;
+use super::only::Only;
+use crate::checkers::{self, Checker};
+use crate::corpus::{Entries, Entry, entries};
+use anyhow::Result;
+use std::path::PathBuf;
+
+/// What is to be done next.
+pub enum Job {
+    /// A stream to measure.
+    Stream(Box<Entry>, Judgings),
+    /// A stream that nobody has labelled.
+    Unlabelled,
+    /// A line of an index that cannot be used.
+    Unreadable(anyhow::Error),
+    /// What ends the run.
+    Failed(anyhow::Error),
+}
+
+/// Reads corpora, one after the other.
+pub struct Feed<'f> {
+    corpora: std::slice::Iter<'f, PathBuf>,
+    open: Option<Entries>,
+    only: &'f [Only],
+    /// The checkers outside of this process, at the places of all checkers.
+    judges: Vec<Option<Box<dyn Judges>>>,
+    /// How often each stream is read.
+    readings: usize,
+}
+
+impl<'f> Feed<'f> {
+    /// The streams of `corpora` that match all of `only`, for these checkers.
+    ///
+    /// # Errors
+    /// When a corpus does not exist, or a checker is unknown or cannot start: before anything is read.
+    pub fn new(corpora: &'f [PathBuf], only: &'f [Only], checkers: &[String], readings: usize) -> Result<Self> {
+        for corpus in corpora.iter().filter(|corpus| corpus.is_file() || corpus.is_dir()) {
+            entries(corpus)?;
+        }
+        let judges = checkers.iter().map(|name| {
+            Ok(match checkers::find(name)? {
+                Checker::BuiltIn => None,
+                Checker::Outside(judges) => Some(judges),
+            })
+        });
+        let judges = judges.collect::<Result<_>>()?;
+        Ok(Feed { corpora: corpora.iter(), open: None, only, judges, readings })
+    }
+
+    /// The next job; `None` at the end.
+    pub fn next(&mut self) -> Option<Job> {
+        loop {
+            let Some(open) = &mut self.open else {
+                match entries(self.corpora.next()?) {
+                    Ok(opened) => self.open = Some(opened),
+                    Err(e) => return Some(Job::Failed(e)),
+                }
+                continue;
+            };
+            let entry = match open.next() {
+                None => {
+                    self.open = None;
+                    continue;
+                }
+                Some(Err(e)) => return Some(Job::Unreadable(e)),
+                Some(Ok(entry)) => entry,
+            };
+            if !self.only.iter().all(|only| only.matches(&entry.label)) {
+                continue;
+            }
+            if entry.label.has_tool_call.is_none() {
+                return Some(Job::Unlabelled);
+            }
+            return Some(match self.judgings(&entry) {
+                Ok(judgings) => Job::Stream(Box::new(entry), judgings),
+                Err(e) => Job::Failed(e),
+            });
+        }
+    }
+
+    fn judgings(&mut self, entry: &Entry) -> Result<Judgings> {
+        if self.judges.iter().all(Option::is_none) {
+            return Ok(Vec::new());
+        }
+        let reading = |reading| {
+            let judge = |judges: &mut Option<Box<dyn Judges>>| match judges {
+                None => Ok(None),
+                Some(judges) => judges.judge(entry, reading),
+            };
+            self.judges.iter_mut().map(judge).collect()
+        };
+        (0..self.readings).map(reading).collect()
+    }
+
+    /// Ends the checkers outside of this process.
+    ///
+    /// # Errors
+    /// What they report.
+    pub fn finish(self) -> Result<()> {
+        self.judges.into_iter().flatten().try_for_each(|mut judges| judges.finish())
+    }
+}

@@ -1,0 +1,288 @@
+//! Measures one stream: reads it once, and shows each event to all checkers.
+
+use super::asked::{Asked, Decided};
+use super::calls::CallReader;
+use super::judge::Judge;
+use super::resplit::Resplit;
+use crate::corpus::Entry;
+use crate::read::{Origin, ReadSettings, each_event_of_file};
+use crate::split::Split;
+use anyhow::{Result, anyhow, bail};
+use detect::{Answers, CallFilter, Checkers, Detect};
+use event::payload::{ContentDelta, RefusalDelta, StreamStart};
+use event::{Event, Kind, Machine, Payload, Sink, Text};
+use score::{Measured, Outcome, Place};
+use std::rc::Rc;
+use std::sync::Arc;
+use tag::{Streams, Tag};
+use upstream::Api;
+
+/// What is asked of every stream.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The names of the checkers.
+    pub checkers: Vec<String>,
+    /// The readings after the original one.
+    pub splits: Vec<Split>,
+    /// Whether checkers see the stream as `tag-parse` passes it.
+    pub tag_parse: bool,
+    /// The most bytes of one frame or line of a recording.
+    pub max_line: usize,
+}
+
+/// The judges of the checkers outside of this process: for each reading, one for each checker of the plan; `None` for a built-in one.
+pub type Judgings = Vec<Vec<Option<Box<dyn Judge>>>>;
+
+/// Measures streams, one after the other. Each thread has its own.
+pub struct Meter<'p> {
+    plan: &'p Plan,
+    /// The built-in checkers of the plan, at their places.
+    checkers: Vec<Option<Checkers>>,
+    names: Vec<Rc<str>>,
+    full: Checkers,
+    tag: Streams,
+    /// The memory of the file at hand.
+    buffer: Vec<u8>,
+}
+
+/// What a reading of a stream gives.
+struct Read {
+    outcomes: Vec<Option<Outcome>>,
+    end: Place,
+    calls: Option<CallReader>,
+    /// The API and the model that `stream_start` names.
+    api: String,
+    model: String,
+}
+
+impl<'p> Meter<'p> {
+    /// A meter of one thread.
+    ///
+    /// # Errors
+    /// When the table of checkers has no `full`.
+    pub fn new(plan: &'p Plan) -> Result<Self> {
+        let calls = CallFilter::default();
+        let full = detect::checkers("full", &calls).ok_or_else(|| anyhow!("the checker full is missing"))?;
+        Ok(Meter {
+            plan,
+            checkers: plan.checkers.iter().map(|name| detect::checkers(name, &calls)).collect(),
+            names: plan.checkers.iter().map(|name| name.as_str().into()).collect(),
+            full,
+            tag: Streams::default(),
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Measures the stream of `entry`.
+    ///
+    /// # Errors
+    /// When its recording cannot be read or holds another stream than the label says.
+    pub fn measure(&mut self, entry: &Entry, judgings: Judgings) -> Result<Measured> {
+        let label = &entry.label;
+        let mut judgings = judgings.into_iter();
+        let mut read = self.read(entry, None, judgings.next())?;
+        let undecided = || Outcome {
+            answer: score::Answer::Undecided,
+            last: score::Answer::Undecided,
+            at: None,
+            reason: "no decision about this stream".to_owned(),
+            depends_on_split: false,
+        };
+        let mut outcomes: Vec<Outcome> =
+            std::mem::take(&mut read.outcomes).into_iter().map(|outcome| outcome.unwrap_or_else(undecided)).collect();
+        for split in &self.plan.splits {
+            let again = self.read(entry, Some(*split), judgings.next())?;
+            for (outcome, again) in outcomes.iter_mut().zip(again.outcomes) {
+                outcome.depends_on_split |= again.is_some_and(|again| again.answer != outcome.answer);
+            }
+        }
+        let Read { end, api, model, .. } = read;
+        let (calls, first_call, ready_ms) = match &mut read.calls {
+            Some(calls) => (calls.counts(&label.calls), calls.first(), calls.ready_ms()),
+            None => Default::default(),
+        };
+        let name = |labelled: &Option<String>, shown: String| labelled.clone().unwrap_or(shown).into();
+        Ok(Measured {
+            id: label.id.as_str().into(),
+            corpus: Arc::clone(&entry.corpus),
+            source: label.source.as_ref().unwrap_or(&label.id).as_str().into(),
+            api: name(&label.api, api),
+            provider: name(&label.provider, String::new()),
+            model: name(&label.model, model),
+            tags: label.tags.iter().map(|tag| tag.as_str().into()).collect(),
+            has_tool_call: label.has_tool_call.unwrap_or_default(),
+            end,
+            first_call,
+            calls,
+            saved_ms: ready_ms.zip(end.ms).map(|(ready, end)| (end - ready).max(0.0)),
+            outcomes,
+        })
+    }
+
+    fn read(
+        &mut self,
+        entry: &Entry,
+        split: Option<Split>,
+        judges: Option<Vec<Option<Box<dyn Judge>>>>,
+    ) -> Result<Read> {
+        let Meter { plan, checkers, names, full, tag, buffer } = self;
+        let settings = settings(entry, plan, split)?;
+        let label = &entry.label;
+        let mut judges = judges.unwrap_or_default().into_iter();
+        let mut has_others = false;
+        let mut stream: Option<OpenStream> = None;
+        let mut resplit = split.map(|split| Resplit::new(split, &label.id));
+        let mut begin = |first: &Event<'_>| {
+            let asked = checkers.iter().zip(names.iter()).map(|(checkers, name)| {
+                let judge = judges.next().flatten();
+                match checkers {
+                    Some(checkers) => {
+                        let detect = Detect::new(Rc::clone(name), checkers(first), Answers::default(), first);
+                        Asked::BuiltIn(Box::new(detect), Decided::default())
+                    }
+                    None => Asked::Outside(judge),
+                }
+            });
+            let start = StreamStart::read(first);
+            let owned = |text: Option<Text<'_>>| text.unwrap_or_default().str().into_owned();
+            let is_text = start.tools_mode.is_some_and(|mode| mode == "tag");
+            let parsed = || tag.begin(first);
+            OpenStream {
+                asked: asked.collect(),
+                tag: plan.tag_parse.then(parsed),
+                calls: split
+                    .is_none()
+                    .then(|| CallReader::new((is_text || plan.tag_parse).then(parsed), full(first)())),
+                place: Place::default(),
+                has_ended: false,
+                api: owned(start.api),
+                model: owned(start.model),
+            }
+        };
+        let mut take = |event: &Event<'_>, origin: Origin| {
+            // Decisions in a log were made by another run.
+            if origin.part == 0 || event.kind() == Kind::Decision {
+                return;
+            }
+            if settings.part.is_none() && origin.part > 1 {
+                has_others = true;
+                return;
+            }
+            let mut push = |event: &Event<'_>| stream.get_or_insert_with(|| begin(event)).push(event, origin.ms);
+            match &mut resplit {
+                Some(resplit) => resplit.push(event, &mut push),
+                None => push(event),
+            }
+        };
+        each_event_of_file(&entry.path, buffer, &settings, &mut take)?;
+        if let (Some(resplit), Some(stream)) = (&mut resplit, &mut stream) {
+            resplit.finish(&mut |event| stream.push(event, None));
+        }
+        if has_others {
+            bail!("{}: the file holds several streams; choose one with \"part\":1 in the label", entry.path.display());
+        }
+        let stream = stream.ok_or_else(|| anyhow!("{}: the recording has no events", entry.path.display()))?;
+        Ok(stream.end())
+    }
+}
+
+/// A stream while it is read.
+struct OpenStream {
+    asked: Vec<Asked>,
+    /// `tag-parse` before the checkers.
+    tag: Option<Tag>,
+    calls: Option<CallReader>,
+    place: Place,
+    has_ended: bool,
+    api: String,
+    model: String,
+}
+
+impl OpenStream {
+    fn push(&mut self, event: &Event<'_>, ms: Option<f64>) {
+        self.count(event, ms);
+        let OpenStream { asked, tag, calls, place, .. } = self;
+        match tag {
+            Some(tag) => tag.push(event, &mut Fan { asked, event: Some(event), place: *place }),
+            None => asked.iter_mut().for_each(|asked| asked.push(event, *place)),
+        }
+        if let Some(calls) = calls {
+            calls.push(event, *place);
+        }
+        self.has_ended |= event.kind() == Kind::StreamEnd;
+    }
+
+    fn count(&mut self, event: &Event<'_>, ms: Option<f64>) {
+        let place = &mut self.place;
+        place.events += 1;
+        place.ms = ms.or(place.ms);
+        let text = match event.kind() {
+            Kind::ContentDelta => ContentDelta::read(event).text,
+            Kind::RefusalDelta => RefusalDelta::read(event).text,
+            _ => return,
+        };
+        if event.choice() == 0 {
+            let text = text.str();
+            place.bytes += text.len() as u64;
+            place.chars += text.chars().count() as u64;
+        }
+    }
+
+    fn end(mut self) -> Read {
+        let end = self.place;
+        if !self.has_ended {
+            if let Some(tag) = &mut self.tag {
+                tag.finish(&mut Fan { asked: &mut self.asked, event: None, place: end });
+            }
+            if let Some(calls) = &mut self.calls {
+                calls.finish(end);
+            }
+        }
+        let outcomes = self.asked.into_iter().map(|asked| asked.outcome(self.has_ended, end)).collect();
+        Read { outcomes, end, calls: self.calls, api: self.api, model: self.model }
+    }
+}
+
+/// The sink of `tag-parse`: shows its events to all checkers.
+struct Fan<'f> {
+    asked: &'f mut [Asked],
+    event: Option<&'f Event<'f>>,
+    place: Place,
+}
+
+impl Sink for Fan<'_> {
+    fn pass(&mut self) {
+        if let Some(event) = self.event {
+            self.asked.iter_mut().for_each(|asked| asked.push(event, self.place));
+        }
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        let event = Event::of(payload, None, choice, None);
+        self.asked.iter_mut().for_each(|asked| asked.push(&event, self.place));
+    }
+
+    fn line(&mut self, _: &str) {}
+}
+
+fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
+    let label = &entry.label;
+    let api = match label.api.as_deref() {
+        None => None,
+        Some(name) => match Api::from_name(name) {
+            None => bail!("the API \"{name}\" is unknown; use one of: {}", Api::ALL.map(Api::name).join(", ")),
+            api => api,
+        },
+    };
+    let tools_mode = label.tools_mode.clone().or_else(|| label.dialect.as_ref().map(|_| "tag".to_owned()));
+    Ok(ReadSettings {
+        api,
+        part: label.part,
+        model: label.model.clone(),
+        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
+        tools_mode,
+        dialect: label.dialect.clone(),
+        max_line: Some(plan.max_line),
+        pieces: split.map(|split| split.sizes(&label.id)),
+    })
+}
