@@ -1,20 +1,156 @@
 //! Compares two recordings by their meaning.
 
-use std::path::PathBuf;
-use stdio::Status;
+mod lines;
+mod mask;
+mod recording;
+mod turn;
+
+use crate::read::ReadSettings;
+use anyhow::{Context, Result, anyhow, bail};
+use mask::Mask;
+use score::difference::{Difference, Settings, differences};
+use serde_json::{Value, json};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use stdio::{Output, Status};
+use upstream::Api;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The files to read
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
+    /// A body, a tape or a log of events; - is standard input
+    pub a: PathBuf,
+    /// Another, of any of these kinds
+    pub b: PathBuf,
+    /// Write all differences, not only the first one
+    #[arg(long)]
+    pub all: bool,
+    /// Compare the reasoning, too
+    #[arg(long)]
+    pub reasoning: bool,
+    /// Compare the messages of the system and of the user, too
+    #[arg(long)]
+    pub prompts: bool,
+    /// Compare the counts of tokens, too
+    #[arg(long)]
+    pub usage: bool,
+    /// Count any white space as one space, and none at the ends of a text
+    #[arg(long)]
+    pub ignore_space: bool,
+    /// Ignore ids inside texts and arguments, such as UUIDs and call_…
+    #[arg(long)]
+    pub ignore_ids: bool,
+    /// Ignore dates and times inside texts and arguments
+    #[arg(long)]
+    pub ignore_dates: bool,
+    /// Ignore what matches inside texts and arguments; may be given several times
+    #[arg(long = "mask", value_name = "REGEX")]
+    pub masks: Vec<String>,
+    /// How to write the differences
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
+    pub format: Form,
+    /// The API of bodies that do not show it
+    #[arg(short, long, value_name = "NAME", value_parser = api)]
+    pub api: Option<Api>,
+    /// `tag` if the calls of a body are text
+    #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
+    pub tools_mode: Option<String>,
+    /// The dialect of that text
+    #[arg(short, long, value_name = "NAME")]
+    pub dialect: Option<String>,
 }
 
-/// Compares two recordings by their meaning.
+/// The form of the differences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// A line of words for each
+    Text,
+    /// One JSON object
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tc-eval diff trip.tape chat.ndjson
+  tc-eval diff --all --ignore-dates old.sse new.sse
+  llm-stream --replay new.sse | tc-eval diff old.sse -
+
+The exit status is 0 if the recordings mean the same, and 1 if they differ.";
+
+fn api(name: &str) -> Result<Api, String> {
+    Api::from_name(name).ok_or_else(|| {
+        let names: Vec<_> = Api::ALL.into_iter().map(Api::name).collect();
+        format!("use one of {}", names.join(", "))
+    })
+}
+
+/// Compares two recordings by their meaning, and writes the first difference, or all of them. The status is [`Status::No`] if they
+/// differ.
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn diff(_args: &Args) -> anyhow::Result<Status> {
-    anyhow::bail!("not built yet")
+pub fn diff(args: &Args) -> Result<Status> {
+    let dash = Path::new("-");
+    if args.a == dash && args.b == dash {
+        bail!("both recordings are standard input (-); name a file for one of them");
+    }
+    let mask = Mask::new(&args.masks, args.ignore_ids, args.ignore_dates)?;
+    let ignored = |text: &str| mask.ranges(text);
+    let settings = Settings {
+        reasoning: args.reasoning,
+        prompts: args.prompts,
+        usage: args.usage,
+        ignore_space: args.ignore_space,
+        ignored: (!mask.is_empty()).then_some(&ignored),
+    };
+    let read = ReadSettings {
+        api: args.api,
+        tools_mode: args.tools_mode.clone(),
+        dialect: args.dialect.clone(),
+        ..ReadSettings::default()
+    };
+    let recording = |path: &Path| recording::recording(path, &bytes(path)?, &read, args.prompts);
+    let (a, b) = (recording(&args.a)?, recording(&args.b)?);
+    let found = differences(&a, &b, &settings, if args.all { usize::MAX } else { 1 });
+    write(args, &found)?;
+    Ok(if found.is_empty() { Status::Done } else { Status::No })
+}
+
+/// All of the file at `path`, or of standard input.
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    if path != Path::new("-") {
+        let unreadable = |e| anyhow!("{e}; check the path and its permissions");
+        return std::fs::read(path).map_err(unreadable).with_context(|| path.display().to_string());
+    }
+    stdio::check_input()?;
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).context("standard input")?;
+    Ok(bytes)
+}
+
+fn write(args: &Args, found: &[Difference]) -> Result<()> {
+    let names = [&args.a, &args.b].map(|path| path.to_string_lossy());
+    let names = [&*names[0], &*names[1]];
+    let mut out = Output::new();
+    match args.format {
+        Form::Text => {
+            for difference in found {
+                out.put(format!("{}\n", difference.words(names)).as_bytes())?;
+            }
+        }
+        Form::Json => {
+            let found: Result<Vec<Value>, _> = found.iter().map(|difference| entry(difference, names)).collect();
+            let report = json!({"a": names[0], "b": names[1], "equal": found.as_ref().is_ok_and(Vec::is_empty), "differences": found?});
+            out.put(format!("{}\n", event::safe_json(&report.to_string())).as_bytes())?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+/// A difference as JSON, with its words.
+fn entry(difference: &Difference, names: [&str; 2]) -> Result<Value, serde_json::Error> {
+    let mut entry = serde_json::to_value(difference)?;
+    entry["words"] = difference.words(names).into();
+    Ok(entry)
 }

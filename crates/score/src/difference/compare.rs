@@ -77,13 +77,20 @@ impl Walk<'_> {
                 (Some(at), Some(bt)) => self.choices(&a.choices[at], &b.choices[bt], results),
                 (at, bt) => {
                     let side = |turn: &Turn, at: Option<usize>| {
-                        at.map_or_else(Side::default, |at| Side::of(sketch(&turn.choices[at]), Some(turn.line)))
+                        at.map_or_else(Side::default, |at| {
+                            let choice = &turn.choices[at];
+                            let line = choice.text.line(0).or(choice.calls.first().map(|call| call.line));
+                            Side::of(sketch(choice), line.or(Some(turn.line)))
+                        })
                     };
                     self.add(What::Choice, side(a, at), side(b, bt));
                 }
             }
         }
         self.at.choice = 0;
+        if a.finish.is_some() && b.finish.is_some() {
+            self.word(What::Finish, a.finish.as_ref(), b.finish.as_ref());
+        }
         self.words(&What::ServerItem, &a.server_items, &b.server_items);
         self.words(&What::Error, &a.errors, &b.errors);
         if results {
@@ -113,19 +120,16 @@ impl Walk<'_> {
     }
 
     fn choices(&mut self, a: &Choice, b: &Choice, results: bool) {
-        self.said(a, b, results);
-        if a.finish.is_some() && b.finish.is_some() {
-            self.word(What::Finish, a.finish.as_ref(), b.finish.as_ref());
-        }
+        self.answers(a, b, results);
         if a.message.is_some() || b.message.is_some() {
             self.at.in_message = true;
-            self.said(a.message.as_deref().unwrap_or(a), b.message.as_deref().unwrap_or(b), false);
+            self.answers(a.message.as_deref().unwrap_or(a), b.message.as_deref().unwrap_or(b), false);
             self.at.in_message = false;
         }
     }
 
-    /// What a stream and a message can both say.
-    fn said(&mut self, a: &Choice, b: &Choice, results: bool) {
+    /// What both a stream and a message hold.
+    fn answers(&mut self, a: &Choice, b: &Choice, results: bool) {
         if self.settings.reasoning {
             self.passage(What::Reasoning, &a.reasoning, &b.reasoning);
         }
@@ -232,7 +236,7 @@ fn sketch(choice: &Choice) -> String {
     };
     match (text, calls) {
         (Some(text), Some(calls)) => format!("{text} with {calls}"),
-        (Some(said), None) | (None, Some(said)) => said,
+        (Some(only), None) | (None, Some(only)) => only,
         (None, None) => "empty".to_owned(),
     }
 }

@@ -171,11 +171,7 @@ impl Locus {
     }
 }
 
-/// A name of a file, a tool or an argument as it is shown: with a line end or a hidden character it is in quotes and escaped.
+/// A name of a file, a tool or an argument as it is shown.
 fn safe_name(name: &str) -> String {
-    if name.contains(|c: char| c == '\n' || c == '\t' || event::is_hidden(c)) {
-        safe_json(&quoted(name)).into_owned()
-    } else {
-        name.to_owned()
-    }
+    crate::visible(name, 200)
 }

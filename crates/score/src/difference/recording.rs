@@ -1,4 +1,4 @@
-//! A recording by its meaning: what was said, called and answered, without the ids, times and pieces in which it was recorded.
+//! A recording by its meaning: texts, calls, results and the finish, without the ids, times and pieces in which it was recorded.
 
 use super::value::Value;
 
@@ -29,6 +29,8 @@ pub struct Turn {
     pub prompts: Vec<(String, Passage)>,
     /// The choices of the answer, sorted by their numbers.
     pub choices: Vec<Choice>,
+    /// The finish reason; `None` where the recording cannot show it.
+    pub finish: Option<Word>,
     /// The kinds of what the provider ran itself.
     pub server_items: Vec<Word>,
     /// The codes of the errors of the stream.
@@ -52,9 +54,7 @@ pub struct Choice {
     pub refusal: Passage,
     /// The calls, in the order in which they began.
     pub calls: Vec<Call>,
-    /// The finish reason; `None` where the recording cannot show it.
-    pub finish: Option<Word>,
-    /// The assistant's message, where it says something else than the stream before it.
+    /// The assistant's message, where it holds something else than the stream before it.
     pub message: Option<Box<Choice>>,
 }
 
@@ -151,7 +151,7 @@ impl Passage {
         self.pieces.get(piece).or(self.pieces.last()).map(|(_, line)| *line)
     }
 
-    /// Whether nothing was said.
+    /// Whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
