@@ -48,7 +48,7 @@ pub struct Args {
     #[arg(long)]
     pub list: bool,
     /// How many threads read streams [default: the number of processors]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     #[command(flatten)]
     pub baseline: baseline::Args,
