@@ -20,7 +20,7 @@ use feed::{Feed, Job};
 use measure::{Meter, Plan};
 use only::Only;
 use progress::Progress;
-use score::{Measured, Tally};
+use score::{Measured, Report, Tally};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use stdio::{Output, Status};
@@ -109,6 +109,7 @@ struct Run<'r> {
     tally: Tally,
     baseline: Baseline,
     progress: Progress,
+    report: output::Output,
     out: Output,
     unlabelled: u64,
     unreadable: u64,
@@ -123,6 +124,7 @@ impl<'r> Run<'r> {
             tally: Tally::showing(&plan.checkers, args.baseline.show),
             baseline: Baseline::open(&args.baseline, &plan.checkers, &corpora)?,
             progress: Progress::new(),
+            report: output::Output::open(&args.output, &plan.checkers, args.baseline.baseline.is_some(), !args.list)?,
             out: Output::new(),
             unlabelled: 0,
             unreadable: 0,
@@ -165,12 +167,8 @@ impl<'r> Run<'r> {
         if self.tally.streams() == 0 && self.unreadable == 0 {
             bail!("no stream was measured; name a corpus with labels, and see --only");
         }
-        let status = if self.args.list {
-            self.out.flush()?;
-            Status::Done
-        } else {
-            output::write(&self.args.output, &self.tally, baseline, &mut self.out)?
-        };
+        let report = Report { baseline, ..Report::of(&self.tally) };
+        let status = self.report.write(report, &mut self.out)?;
         Ok(if self.unreadable > 0 { Status::Error } else { status })
     }
 }

@@ -1,6 +1,5 @@
 //! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with (`--save-baseline`).
 
-mod draft;
 mod file;
 mod join;
 mod sort;
@@ -21,7 +20,7 @@ pub struct Args {
     /// Write what each checker answers on each stream, for --baseline; with --baseline too, only if nothing got worse
     #[arg(long, value_name = "FILE")]
     pub save_baseline: Option<PathBuf>,
-    /// How many streams of each kind of change are named; all are counted
+    /// How many streams of each kind (missed, false yes, changed) are named; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub show: usize,
 }

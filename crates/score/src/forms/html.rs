@@ -6,7 +6,6 @@
 mod baseline;
 mod checker;
 mod groups;
-mod number;
 mod plots;
 mod requirements;
 mod style;

@@ -1,9 +1,9 @@
 //! All that is known of one checker.
 
-use super::number::{count, maybe_count, milliseconds, percent};
 use super::plots::decisions;
 use super::summary::{real, whole};
 use super::words::name;
+use crate::forms::number::{count, maybe_count, milliseconds, percent};
 use crate::metrics::Metrics;
 use crate::report::{CheckerReport, Confusion};
 use maud::{Markup, html};

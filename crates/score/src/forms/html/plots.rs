@@ -1,8 +1,8 @@
 //! The plots of a report.
 
-use super::number::{count, percent};
 use super::summary::real;
 use super::words::{label, plain_name};
+use crate::forms::number::{count, percent};
 use crate::histogram::Ranges;
 use crate::plot::{Bar, Curve, Description, Histogram, Point};
 use crate::report::{CheckerReport, Report};
