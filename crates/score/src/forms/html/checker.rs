@@ -8,15 +8,15 @@ use crate::metrics::Metrics;
 use crate::report::{CheckerReport, Confusion};
 use maud::{Markup, html};
 
-/// The section of a checker.
-pub fn checker(checker: &CheckerReport, index: usize) -> Markup {
+/// The section of a checker; `doublings` is the number of bars of its histogram of characters.
+pub fn checker(checker: &CheckerReport, index: usize, doublings: usize) -> Markup {
     html! {
         section {
             h2 { (name(&checker.name)) }
             div.checker {
                 div { (matrix(&checker.confusion)) }
                 div { (facts(checker)) }
-                (decisions(checker, index))
+                (decisions(checker, index, doublings))
             }
             div.wide { (places(&checker.metrics)) }
         }
