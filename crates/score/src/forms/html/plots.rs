@@ -2,7 +2,7 @@
 
 use super::summary::real;
 use super::words::{label, plain_name};
-use crate::forms::number::{count, percent};
+use crate::forms::number::count;
 use crate::histogram::Ranges;
 use crate::plot::{Bar, Curve, Description, Histogram, Point};
 use crate::report::{CheckerReport, Report};
@@ -32,7 +32,7 @@ pub fn curves(report: &Report) -> Markup {
                 @if is_crowded {
                     figure.large {
                         (curve(&points, "curve-top", "The checkers with the highest recall", Some(TOP)))
-                        figcaption { "The same, from " (percent(Some(TOP))) " upwards." }
+                        figcaption { "The same, from a recall of 95\u{a0}% upwards." }
                     }
                 }
                 @if !left_out.is_empty() {
@@ -72,22 +72,25 @@ pub fn decisions(checker: &CheckerReport, index: usize, doublings: usize) -> Mar
         title: format!("{title} of {name}"),
         text: "Bars of counts of streams, upwards those with the answer yes, downwards those with no.".to_owned(),
     };
-    let histogram = |description, axis: &str, bars| Histogram {
+    let histogram = |description, axis: &str, bars, end: &str| Histogram {
         description,
         axis: axis.to_owned(),
         above: "yes".to_owned(),
         below: "no".to_owned(),
         bars,
+        end: end.to_owned(),
     };
     let chars = histogram(
         description("chars", "Decisions by characters"),
         "characters of text before the decision",
         by_doubling(&checker.decision_chars, &checker.yes_chars, doublings),
+        "",
     );
     let parts = histogram(
         description("parts", "Decisions by part of the text"),
         "part of the text before the decision",
         by_part(&checker.decision_parts, &checker.yes_parts),
+        "100\u{a0}%",
     );
     html! {
         figure { (chars.svg()) }
@@ -140,14 +143,23 @@ fn by_doubling(all: &Ranges, yes: &Ranges, doublings: usize) -> Vec<Bar> {
     bars.collect()
 }
 
-/// One bar for each of the equal parts of the text.
+/// Equal parts of the text that share a bar, so that bars have room for their counts.
+const PARTS: usize = 2;
+
 fn by_part(all: &[u64], yes: &[u64]) -> Vec<Bar> {
-    let whole = all.len().max(1);
-    let bars = all.iter().enumerate().map(|(part, &streams)| {
-        let above = yes.get(part).copied().unwrap_or(0);
-        let [from, to] = [part, part + 1].map(|part| part * 100 / whole);
+    let whole = all.len().div_ceil(PARTS).max(1);
+    let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
+    let bars = all.chunks(PARTS).enumerate().map(|(bar, streams)| {
+        let above = sum(yes.chunks(PARTS).nth(bar).unwrap_or(&[]));
+        let [from, to] = [bar, bar + 1].map(|bar| bar * 100 / whole);
         let label = if from % 20 == 0 { format!("{from}\u{a0}%") } else { String::new() };
-        Bar { label, is_single: false, range: format!("{from} to {to} %"), above, below: streams.saturating_sub(above) }
+        Bar {
+            label,
+            is_single: false,
+            range: format!("{from} to {to} %"),
+            above,
+            below: sum(streams).saturating_sub(above),
+        }
     });
     bars.collect()
 }
@@ -165,6 +177,14 @@ mod tests {
         let wanted =
             [("0", 4, 5), ("1", 0, 1), ("2 to 3", 0, 5), ("4 to 7", 0, 0), ("8 to 15", 0, 12), ("16 to 31", 0, 0)];
         assert_eq!(bars, wanted.map(|(range, above, below)| (range.to_owned(), above, below)));
+    }
+
+    #[test]
+    fn parts_of_the_text_are_added_up_to_tenths() {
+        let bars = by_part(&[5, 1, 0, 0, 2, 0], &[3, 1]);
+        let bars: Vec<(&str, u64, u64)> = bars.iter().map(|bar| (bar.range.as_str(), bar.above, bar.below)).collect();
+        assert_eq!(bars, [("0 to 33 %", 4, 2), ("33 to 66 %", 0, 0), ("66 to 100 %", 0, 2)]);
+        assert!(by_part(&[], &[1]).is_empty());
     }
 
     #[test]
