@@ -57,7 +57,7 @@ pub fn markdown(report: &Report, by: &[Dimension]) -> String {
         });
     }
     for by in by {
-        let (mut sheet, left_out) = sheet::groups(report, *by, 0..report.checkers.len(), NAME);
+        let (mut sheet, left_out) = sheet::groups(report, *by, 0..report.checkers.len(), NAME, NAME);
         let more = left_out + sheet.rows.len().saturating_sub(GROUPS);
         sheet.rows.truncate(GROUPS);
         if !sheet.rows.is_empty() {
@@ -100,7 +100,7 @@ fn list(out: &mut String, kind: &str, count: u64, streams: &[Named<'_>], checker
     let of = if (streams.len() as u64) < count { format!(", the first {}", streams.len()) } else { String::new() };
     paragraph(out, &format!("**{kind}: {count}{of}**"));
     for stream in streams {
-        let _ = writeln!(out, "- {}: {} ({})", text(stream.id, NAME), stream.answer, text(&stream.reason, 400));
+        let _ = writeln!(out, "- {}: {}: {}", text(stream.id, NAME), stream.answer, text(&stream.reason, 400));
     }
     if let Some(first) = streams.first() {
         // An indented block has no end that a name could write.

@@ -130,10 +130,17 @@ pub fn streams(report: &Report) -> Vec<String> {
 }
 
 /// The groups of a dimension in which checkers differ, or a single checker is wrong: for each its streams, its calls, and the recall of
-/// each checker of `range` with the number of its false yeses. Also how many groups are left out.
-pub fn groups(report: &Report, by: Dimension, range: std::ops::Range<usize>, limit: usize) -> (Sheet, usize) {
+/// each checker of `range` with the number of its false yeses. Also how many groups are left out. `limit` and `checker_limit` are the most characters of the names of
+/// groups and of checkers.
+pub fn groups(
+    report: &Report,
+    by: Dimension,
+    range: std::ops::Range<usize>,
+    limit: usize,
+    checker_limit: usize,
+) -> (Sheet, usize) {
     let mut sheet = Sheet::new(&[by.name(), "streams", "calls"]);
-    sheet.head.extend(report.checkers[range.clone()].iter().map(|checker| name(&checker.name, limit)));
+    sheet.head.extend(report.checkers[range.clone()].iter().map(|checker| name(&checker.name, checker_limit)));
     let mut left_out = 0;
     for group in report.groups_by(by) {
         if !is_shown(group) {

@@ -27,9 +27,9 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 /// The columns of the summary beside the names.
 const NUMBERS: usize = 64;
 /// Columns of a group beside the checkers, and those of each checker.
-const GROUP: usize = 34;
+const GROUP: usize = 35;
 /// See `GROUP`.
-const GROUP_CHECKER: usize = 16;
+const GROUP_CHECKER: usize = 15;
 
 /// The report as text for a terminal: one row for each checker, then the details of each, then groups in which they differ.
 #[must_use]
@@ -132,7 +132,7 @@ impl Page {
         self.line(&format!("  {heading}"));
         for stream in streams {
             let id = sheet::name(stream.id, 60);
-            let line = format!("    {id}: {} ({})", stream.answer, stream.reason);
+            let line = format!("    {id}: {}: {}", stream.answer, stream.reason);
             self.line(&visible(&line, self.width));
         }
         if let Some(first) = streams.first() {
@@ -145,7 +145,7 @@ impl Page {
         let mut start = 0;
         while start < report.checkers.len() {
             let end = (start + per_table).min(report.checkers.len());
-            let (sheet, left_out) = sheet::groups(report, by, start..end, GROUP_CHECKER - 2);
+            let (sheet, left_out) = sheet::groups(report, by, start..end, 17, GROUP_CHECKER - 2);
             start = end;
             if sheet.rows.is_empty() {
                 continue;

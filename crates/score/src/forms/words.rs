@@ -34,7 +34,7 @@ pub fn wrong(checker: &CheckerReport) -> [(&'static str, u64, Vec<Named<'_>>); 2
 
 fn of_wrong(stream: &WrongStream) -> Named<'_> {
     let at = match (stream.events, stream.chars) {
-        (Some(events), Some(chars)) => format!(" at event {events}, after {chars} characters"),
+        (Some(events), Some(chars)) => format!(", event {events}, {chars} characters"),
         _ => String::new(),
     };
     let (corpus, id, reason) = (&*stream.corpus, &*stream.id, visible(&stream.reason, REASON));
