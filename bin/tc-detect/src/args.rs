@@ -2,7 +2,7 @@
 
 use crate::checkers;
 use clap::Parser;
-use detect::CallFilter;
+use detect::{CallFilter, Risk};
 use event::Glob;
 use std::path::{Path, PathBuf};
 use stdio::Emit;
@@ -18,6 +18,9 @@ pub struct Args {
     pub files: Vec<PathBuf>,
     #[arg(short, long, value_name = "NAME", default_value = "full", help = checkers::help())]
     pub checker: String,
+    /// The largest risk that a no of auto is wrong, such as 0.5% or 0.005; with 0 it waits for the end
+    #[arg(long, value_name = "SHARE", default_value = "0.5%")]
+    pub risk: Risk,
     /// Write nothing, and stop reading as soon as the answer is known
     #[arg(short, long, conflicts_with_all = ["then", "or_else", "decide_fd"])]
     pub quiet: bool,

@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use anyhow::{Context, bail};
-use detect::{CHECKERS, CallFilter, Checkers, Factory};
+use detect::{CHECKERS, CallFilter, Checkers, Factory, Settings};
 use std::rc::Rc;
 
 /// The name of the adapter and how it decides.
@@ -18,11 +18,11 @@ pub fn help() -> String {
     format!("Who decides: {}", checkers.join(", "))
 }
 
-/// The checkers of that name; `calls` decides what counts as a call.
+/// The checkers of that name; `calls` decides what counts as a call, `settings` is what the user set.
 ///
 /// # Errors
 /// When the name is unknown; the message lists all names.
-pub fn find(name: &str, calls: &CallFilter) -> anyhow::Result<Checkers> {
+pub fn find(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");
@@ -31,7 +31,7 @@ pub fn find(name: &str, calls: &CallFilter) -> anyhow::Result<Checkers> {
         let factory: Factory = Rc::new(move || Box::new(Command::start(&command)));
         return Ok(Rc::new(move |_| Rc::clone(&factory)));
     }
-    detect::checkers(name, calls).with_context(|| {
+    detect::checkers_with(name, calls, settings).with_context(|| {
         let names: Vec<_> = all().map(|(name, _)| name).collect();
         format!("unknown checker '{name}', use one of: {}", names.join(", "))
     })

@@ -9,7 +9,7 @@ mod recorded;
 
 use args::Args;
 use branch::Branch;
-use detect::{Answers, Detect, StreamAnswer};
+use detect::{Answers, Detect, Settings, StreamAnswer};
 use divert::Diversion;
 use event::{Event, Machine};
 use recorded::recorded;
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
 /// Asks the checker about every stream, writes its decisions where the user wants them, and returns the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let answers = Answers::default();
-    let checkers = checkers::find(&args.checker, &args.calls())?;
+    let checkers = checkers::find(&args.checker, &args.calls(), &Settings { risk: args.risk, table: None })?;
     if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
     }

@@ -5,7 +5,6 @@ mod args;
 mod checkers;
 mod corpus;
 mod diff;
-mod draft;
 mod evaluate;
 mod explain;
 mod fit;

@@ -52,10 +52,10 @@ impl Answers {
         self.counts.set(counts);
     }
 
-    /// Takes a yes back, which was overturned.
-    pub(crate) fn take_back(&self) {
+    /// Takes an answer back, which was revised.
+    pub(crate) fn take_back(&self, answer: StreamAnswer) {
         let mut counts = self.counts.get();
-        counts[StreamAnswer::Yes as usize] = counts[StreamAnswer::Yes as usize].saturating_sub(1);
+        counts[answer as usize] = counts[answer as usize].saturating_sub(1);
         self.counts.set(counts);
     }
 }

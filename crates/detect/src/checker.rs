@@ -1,6 +1,7 @@
 //! The trait [`Checker`], and the rules of all checkers for what counts as a call and as text.
 
 use crate::head::CallHead;
+use crate::settings::Settings;
 use event::payload::{ContentDelta, FinishReason, RefusalDelta};
 use event::{Event, Glob, Kind, Text};
 use std::rc::Rc;
@@ -56,6 +57,11 @@ pub trait Checker {
         false
     }
 
+    /// Whether the checker also reads on after a no, because a call that follows turns the no into a yes.
+    fn revises_no(&self) -> bool {
+        false
+    }
+
     /// `Some(true)` if every call that it found in text turned out not to be one, `Some(false)` if a call remains. `None` if it
     /// found only calls that are events; a `retract` withdraws those.
     fn overturned(&self) -> Option<bool> {
@@ -84,8 +90,8 @@ pub struct CheckerRow {
     pub name: &'static str,
     /// The help text that says how the checker decides.
     pub help: &'static str,
-    /// Makes its checkers from the user's argument; `None` where that cannot be used.
-    pub checkers: fn(CallFilter, &str) -> Option<Checkers>,
+    /// Makes its checkers from the user's argument and settings; `None` where that cannot be used.
+    pub checkers: fn(CallFilter, &str, &Settings) -> Option<Checkers>,
 }
 
 /// What counts as a call: any, or only one whose tool's name matches a pattern.

@@ -8,13 +8,16 @@
 //! could change it.
 
 mod answers;
+pub mod auto;
 mod checker;
 mod checkers;
 mod head;
 mod machine;
 mod remembered;
+mod settings;
 
 pub use answers::{Answers, StreamAnswer};
 pub use checker::{CallFilter, Checker, CheckerRow, Checkers, Factory, StreamEnding, Verdict};
-pub use checkers::{CHECKERS, checkers};
+pub use checkers::{CHECKERS, checkers, checkers_with};
 pub use machine::Detect;
+pub use settings::{Risk, RiskError, Settings};

@@ -73,10 +73,10 @@ impl Detect {
         let choice = &mut self.choices[at];
         let undecided = verdict.is_none();
         let verdict = verdict.unwrap_or_else(|| Verdict::new(false, "the stream failed before this could be decided"));
-        (choice.decided, choice.has_failed) = (Some(verdict.tool_call), undecided);
-        if revised {
-            self.answers.take_back();
+        if let Some(decided) = choice.decided.filter(|_| revised) {
+            self.answers.take_back(StreamAnswer::of(choice.has_failed, decided));
         }
+        (choice.decided, choice.has_failed) = (Some(verdict.tool_call), undecided);
         out.emit(
             choice.number,
             Decision {
@@ -103,6 +103,11 @@ impl Detect {
                 }
             }
             Some(true) if choice.checker.reads_past_verdict() => drop(choice.checker.push(event)),
+            Some(false) if choice.checker.revises_no() => {
+                if let Some(yes) = choice.checker.push(event).filter(|verdict| verdict.tool_call) {
+                    self.decide(at, Some(yes), true, out);
+                }
+            }
             Some(_) => {}
         }
     }
@@ -111,10 +116,10 @@ impl Detect {
     fn decided_before(&mut self, number: u32, decision: &Decision<'_>) {
         let at = self.choice(number);
         let choice = &mut self.choices[at];
-        if choice.decided == Some(true) && decision.revised {
-            choice.decided = Some(false);
-            self.answers.take_back();
-            self.answers.add(StreamAnswer::No);
+        if let Some(decided) = choice.decided.filter(|decided| decision.revised && *decided != decision.tool_call) {
+            choice.decided = Some(decision.tool_call);
+            self.answers.take_back(StreamAnswer::of(choice.has_failed, decided));
+            self.answers.add(StreamAnswer::of(false, decision.tool_call));
         } else if choice.decided.is_none() {
             choice.decided = Some(decision.tool_call);
             self.answers.add(StreamAnswer::of(decision.undecided, decision.tool_call));

@@ -7,7 +7,7 @@ use event::Event;
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "first-chunk",
     help: "the first event with text or a call decides",
-    checkers: |calls, _| alike(move || FirstChunk { calls: calls.clone() }),
+    checkers: |calls, _, _| alike(move || FirstChunk { calls: calls.clone() }),
 };
 
 struct FirstChunk {

@@ -6,7 +6,7 @@ use event::{Event, Kind};
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "full",
     help: "a call anywhere is a yes, only the end is a no",
-    checkers: |calls, _| alike(move || Full { calls: calls.clone() }),
+    checkers: |calls, _, _| alike(move || Full { calls: calls.clone() }),
 };
 
 /// A checker of this kind, for a checker that finds calls elsewhere too.

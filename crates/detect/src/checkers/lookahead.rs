@@ -10,7 +10,7 @@ use event::Event;
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "lookahead:N",
     help: "no after N characters of text; white space before it does not count",
-    checkers: |calls, limit| {
+    checkers: |calls, limit, _| {
         let limit = limit.parse().ok()?;
         alike(move || Lookahead { calls: calls.clone(), limit, seen: 0, white: 0 })
     },

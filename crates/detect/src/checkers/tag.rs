@@ -12,7 +12,7 @@ use tag::{Options, Streams, Tag};
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "tag",
     help: "full, and a call that is written as text counts, in any dialect",
-    checkers: |calls, _| {
+    checkers: |calls, _, _| {
         let streams = Streams::new(Options { always: true, ..Options::default() });
         Some(Rc::new(move |first| {
             let (tag, calls) = (streams.begin(first), calls.clone());

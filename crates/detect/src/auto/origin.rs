@@ -1,0 +1,120 @@
+//! What the start of a stream shows of its model and of its tools.
+
+use event::payload::StreamStart;
+use event::{Event, Kind, Raw, Text};
+
+/// What is known of the tools of the request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum OfferedTools {
+    /// Nothing, which is not an empty list.
+    #[default]
+    Unknown,
+    /// The request had no tool that the client runs.
+    None,
+    /// The request had some.
+    Some,
+}
+
+impl OfferedTools {
+    /// The name in tables; `None` for unknown tools, which all streams count for.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            OfferedTools::Unknown => None,
+            OfferedTools::None => Some("none"),
+            OfferedTools::Some => Some("some"),
+        }
+    }
+}
+
+/// Where a stream comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The provider's API; empty where it is unknown.
+    pub api: Box<str>,
+    /// The family of the model, such as `claude`; empty where it is unknown.
+    pub family: Box<str>,
+    pub offered: OfferedTools,
+    /// The names of the known tools in lower case.
+    pub tools: Box<[Box<str>]>,
+}
+
+impl Origin {
+    /// Reads the first event of a stream; one that is not `stream_start` shows nothing.
+    pub fn read(first: &Event<'_>) -> Self {
+        if first.kind() != Kind::StreamStart {
+            return Origin::default();
+        }
+        let start = StreamStart::read(first);
+        let tools = start.tools.map(|tools| tools.with(names));
+        let is_none = start.tools_mode.map(Text::str).as_deref() == Some("none");
+        let offered = match &tools {
+            Some(tools) if !tools.is_empty() => OfferedTools::Some,
+            Some(_) => OfferedTools::None,
+            None if is_none => OfferedTools::None,
+            None => OfferedTools::Unknown,
+        };
+        let word = |text: Option<Text<'_>>| table_word(&text.map(Text::str).unwrap_or_default());
+        Origin {
+            api: word(start.api),
+            family: family(&start.model.map(Text::str).unwrap_or_default()),
+            offered,
+            tools: tools.unwrap_or_default().into(),
+        }
+    }
+}
+
+/// The names of a list of tools in OpenAI's shape.
+fn names(tools: Raw<'_>) -> Vec<Box<str>> {
+    let name = |tool: Raw<'_>| {
+        let name = tool.at(&["function", "name"]).or_else(|| tool.get("name")).and_then(Raw::str);
+        name.unwrap_or_default().to_lowercase().into()
+    };
+    tools.items().map(name).collect()
+}
+
+/// The family of a model: the letters that its name begins with, without who serves it. `us.anthropic.claude-3` and
+/// `anthropic/claude-3` are both `claude`.
+fn family(model: &str) -> Box<str> {
+    let name = model.rsplit('/').next().unwrap_or_default();
+    let mut name = name.strip_prefix("ft:").unwrap_or(name).trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    while let Some((server, rest)) = name.split_once(['.', ':']) {
+        if !server.bytes().all(|b| b.is_ascii_alphabetic()) || !rest.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            break;
+        }
+        name = rest;
+    }
+    let letters = name.bytes().take_while(u8::is_ascii_alphabetic).count();
+    table_word(&name[..letters])
+}
+
+/// A word that a table can hold: at most 24 ASCII letters, digits and hyphens, in lower case.
+fn table_word(text: &str) -> Box<str> {
+    let word = text.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(24);
+    word.map(|c| c.to_ascii_lowercase()).collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::family;
+
+    #[test]
+    fn the_family_is_what_all_servers_call_it() {
+        for (model, want) in [
+            ("claude-sonnet-4-5-20250929", "claude"),
+            ("us.anthropic.claude-3-haiku", "claude"),
+            ("anthropic/claude-sonnet-4", "claude"),
+            ("gpt-4.1-2025-04-14", "gpt"),
+            ("ft:gpt-4o:org", "gpt"),
+            ("models/gemini-2.5-pro", "gemini"),
+            ("qwen2.5-coder", "qwen"),
+            ("z-ai/glm-4.5v", "glm"),
+            ("o3-mini", "o"),
+            ("@cf/meta/llama-3", "llama"),
+            ("qwen3:free", "qwen"),
+            ("", ""),
+            ("\u{1b}[31m<script>", "m"),
+        ] {
+            assert_eq!(&*family(model), want, "{model}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Reads a text for signs of a call, a character at a time, without looking back.
+
+use super::limits::Limits;
+use super::sign::Sign;
+use super::words;
+
+/// After a colon, this many characters must follow before the text can be read as going on: models end with a colon before a call.
+const AFTER_COLON: u64 = 16;
+
+/// A text as far as it has come.
+///
+/// Characters are counted from the first that is not white space; white space counts once more text follows it.
+#[derive(Debug)]
+pub(crate) struct Signs {
+    chars: u64,
+    /// White space that does not count yet.
+    white: u64,
+    word: Word,
+    previous: Word,
+    starts_sentence: bool,
+    is_first: bool,
+    tag: TagPart,
+    /// Whether an element with reasoning or a call is open.
+    is_open: bool,
+    sign: Sign,
+    /// The characters up to the last sign of that strength.
+    zero: u64,
+    /// The sign before "let me", which "know" puts back: "let me know" announces nothing.
+    before: Option<(Sign, u64)>,
+    colon: Option<u64>,
+    /// The last characters, for languages without spaces.
+    last: [char; 3],
+    shape: Shape,
+    /// The characters at which the first text began, or text after an item that the provider ran.
+    base: u64,
+    /// The longest run of characters after each sign, without the sign or a stronger one again.
+    runs: [Option<u64>; 4],
+}
+
+/// How far a tag has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TagPart {
+    Outside,
+    Opens,
+    Closes,
+}
+
+/// What the text begins as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    Empty,
+    /// After `[`, which begins a list of JSON or a note.
+    Bracket,
+    /// JSON or a block of code, whose words mean nothing.
+    Data,
+    Prose,
+}
+
+impl Default for Signs {
+    fn default() -> Self {
+        Signs {
+            chars: 0,
+            white: 0,
+            word: Word::default(),
+            previous: Word::default(),
+            starts_sentence: true,
+            is_first: true,
+            tag: TagPart::Outside,
+            is_open: false,
+            sign: Sign::Plain,
+            zero: 0,
+            before: None,
+            colon: None,
+            last: ['\0'; 3],
+            shape: Shape::Empty,
+            base: 0,
+            runs: [None; 4],
+        }
+    }
+}
+
+impl Signs {
+    /// Takes the next text. Returns whether the risk fell under the limits at any of its characters; then the rest is not read. Without
+    /// limits all of it is read. `tools` are the names of the known tools in lower case.
+    pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&Limits>) -> bool {
+        for c in text.chars() {
+            if c.is_whitespace() && self.shape == Shape::Empty {
+                continue;
+            }
+            if self.character(c, tools) && limits.is_some_and(|limits| self.is_settled(limits)) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Takes an item that the provider ran itself: what the text announced has happened.
+    pub fn item(&mut self) {
+        if self.sign > Sign::Plain {
+            self.mark_run();
+            (self.sign, self.zero, self.base) = (Sign::Plain, self.chars, self.chars);
+        }
+    }
+
+    /// The characters so far.
+    pub fn chars(&self) -> u64 {
+        self.chars
+    }
+
+    /// The sign that counts now, and the characters since it.
+    pub fn sign(&self) -> (Sign, u64) {
+        (self.sign, self.chars - self.zero)
+    }
+
+    /// The longest run of each sign, by [`Sign::ALL`]; `None` for a sign that did not count at any place.
+    pub fn runs(&mut self, tools: &[Box<str>]) -> [Option<u64>; 4] {
+        self.end_word(tools);
+        if self.chars > 0 {
+            self.mark_run();
+        }
+        self.runs
+    }
+
+    /// Takes one character. Returns whether a no is possible here: at the beginning of a word, so that no word is read in part, and
+    /// a sentence counts as ended only once another begins.
+    fn character(&mut self, c: char, tools: &[Box<str>]) -> bool {
+        if !c.is_whitespace() {
+            self.chars += std::mem::take(&mut self.white) + 1;
+            self.shape(c);
+        }
+        let has_no_spaces = c >= '\u{2e80}' && c.is_alphabetic();
+        let is_inside = !self.word.is_empty() && (c.is_numeric() || matches!(c, '_' | '\'' | '’'));
+        if (c.is_alphabetic() && !has_no_spaces) || is_inside {
+            let begins = self.word.is_empty();
+            self.word.push(if c == '’' { '\'' } else { c });
+            return begins;
+        }
+        self.end_word(tools);
+        if has_no_spaces {
+            self.last = [self.last[1], self.last[2], c];
+            if self.shape != Shape::Data && words::announces(self.last) {
+                self.take(Sign::Intent);
+            }
+            (self.is_first, self.starts_sentence) = (false, false);
+            return true;
+        }
+        self.between(c);
+        false
+    }
+
+    /// Takes a character between words.
+    fn between(&mut self, c: char) {
+        match c {
+            '.' | '!' | '?' | '\n' | '。' | '！' | '？' | ':' | '：' | ';' | '—' => {
+                self.starts_sentence = true;
+                self.previous.clear();
+                if matches!(c, ':' | '：') && self.shape != Shape::Data {
+                    self.colon = Some(self.chars);
+                }
+            }
+            '*' | '#' | '-' | '>' | ' ' | '\t' | '"' | '(' | '0'..='9' => {}
+            _ => {
+                self.previous.clear();
+                self.is_first = false;
+            }
+        }
+        self.tag = match (c, self.tag) {
+            ('<', _) => TagPart::Opens,
+            ('/', TagPart::Opens) => TagPart::Closes,
+            _ => TagPart::Outside,
+        };
+        if c.is_whitespace() {
+            self.white += 1;
+        }
+    }
+
+    /// Sets the shape by the first characters.
+    fn shape(&mut self, c: char) {
+        self.shape = match (self.shape, c) {
+            (Shape::Empty, '{' | '`') => Shape::Data,
+            (Shape::Empty, '[') => Shape::Bracket,
+            (Shape::Bracket, c) if !c.is_alphabetic() => Shape::Data,
+            (Shape::Empty | Shape::Bracket, _) => Shape::Prose,
+            (shape, _) => shape,
+        };
+    }
+
+    /// Ends the word at hand, and finds out what it means.
+    fn end_word(&mut self, tools: &[Box<str>]) {
+        if self.word.is_empty() {
+            return;
+        }
+        let mut word = std::mem::take(&mut self.word);
+        word.trim_apostrophe();
+        let tag = std::mem::replace(&mut self.tag, TagPart::Outside);
+        if tag != TagPart::Outside && words::is_preamble(word.as_str()) {
+            self.is_open = tag == TagPart::Opens;
+            self.take(Sign::Intent);
+        } else if self.shape != Shape::Data {
+            self.word_in_prose(&word, tools);
+        }
+        (self.previous, self.starts_sentence, self.is_first) = (word, false, false);
+    }
+
+    fn word_in_prose(&mut self, word: &Word, tools: &[Box<str>]) {
+        let (previous, text) = (self.previous.as_str(), word.as_str());
+        if (previous, text) == ("me", "know") {
+            if let Some((sign, zero)) = self.before.take() {
+                (self.sign, self.zero) = (sign, zero);
+            }
+            return;
+        }
+        let is_let_me = (previous, text) == ("let", "me");
+        let state = (self.sign, self.zero);
+        if let Some(sign) = words::sign(previous, text, self.starts_sentence, self.is_first) {
+            self.take(sign);
+        } else if word.is_identifier() || tools.iter().any(|tool| **tool == *text) {
+            self.take(Sign::Tool);
+        }
+        self.before = is_let_me.then_some(state);
+    }
+
+    /// Counts a sign, unless a stronger one came before it.
+    fn take(&mut self, sign: Sign) {
+        if sign >= self.sign {
+            self.mark_run();
+            (self.sign, self.zero) = (sign, self.chars);
+        }
+    }
+
+    fn mark_run(&mut self) {
+        let run = &mut self.runs[self.sign as usize];
+        *run = Some(run.unwrap_or_default().max(self.chars - self.zero));
+    }
+
+    fn is_settled(&self, limits: &Limits) -> bool {
+        let floor = if self.shape == Shape::Data { limits.data_floor } else { limits.floor };
+        !self.is_open
+            && self.chars - self.base >= floor
+            && limits.runs[self.sign as usize].is_some_and(|limit| self.chars - self.zero >= limit.chars)
+            && self.colon.is_none_or(|colon| self.chars - colon >= AFTER_COLON)
+    }
+}
+
+/// A word in lower case.
+#[derive(Debug)]
+struct Word {
+    bytes: [u8; Word::MAX],
+    len: usize,
+    has_underscore: bool,
+}
+
+impl Default for Word {
+    fn default() -> Self {
+        Word { bytes: [0; Word::MAX], len: 0, has_underscore: false }
+    }
+}
+
+impl Word {
+    /// The longest name of a tool at OpenAI has 64 characters.
+    const MAX: usize = 64;
+
+    fn push(&mut self, c: char) {
+        self.has_underscore |= c == '_';
+        let c = c.to_lowercase().next().unwrap_or(c);
+        if self.len + c.len_utf8() <= Word::MAX {
+            self.len += c.encode_utf8(&mut self.bytes[self.len..]).len();
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+        self.has_underscore = false;
+    }
+
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+
+    /// Removes the apostrophe of a closing quotation.
+    fn trim_apostrophe(&mut self) {
+        self.len = self.as_str().trim_end_matches('\'').len();
+    }
+
+    /// Whether it looks like the name of a function: with an underscore inside.
+    fn is_identifier(&self) -> bool {
+        self.has_underscore && self.len > 4 && self.as_str().trim_matches('_').contains('_')
+    }
+}

@@ -1,0 +1,212 @@
+//! The learned table: how often a call followed text, and for how long it did not.
+
+use super::observation::Observation;
+use super::sign::Sign;
+use std::collections::BTreeMap;
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
+/// The lengths at which runs of text are counted, in characters.
+pub(crate) const EDGES: [u64; 43] = [
+    0, 8, 16, 24, 32, 40, 50, 60, 70, 80, 90, 100, 110, 120, 130, 140, 150, 160, 180, 200, 220, 240, 260, 280, 320,
+    360, 400, 450, 500, 560, 640, 720, 800, 1000, 1300, 1600, 2000, 2500, 3200, 4000, 5000, 6500, 8000,
+];
+
+/// The largest count that is read: sums of two stay far from overflow.
+const MAX_COUNT: u64 = 1 << 50;
+
+/// The most words of one kind that a table holds; streams of further models and APIs count for all models together.
+const MAX_WORDS: usize = 512;
+
+/// Streams with text: those in which a call followed, and those without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub calls: u64,
+    pub others: u64,
+}
+
+impl Counts {
+    fn add(&mut self, calls: u64, others: u64) {
+        self.calls += calls;
+        self.others += others;
+    }
+
+    /// The number of streams.
+    pub fn streams(self) -> u64 {
+        self.calls + self.others
+    }
+}
+
+/// Counts of streams, which [`Table::parse`] and its `Display` read and write as text.
+///
+/// One row a line: its kind, its words or numbers, the streams in which a call followed, and the streams without a call. Empty lines and
+/// what follows `#` mean nothing. Rows of one name add up. Streams without text before their call, or without text, do not count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// All streams with text.
+    pub(crate) text: Counts,
+    /// By API.
+    pub(crate) api: BTreeMap<Box<str>, Counts>,
+    /// By the family of the model.
+    pub(crate) model: BTreeMap<Box<str>, Counts>,
+    /// By what is known of the tools: `none`, `some`.
+    pub(crate) tools: BTreeMap<Box<str>, Counts>,
+    /// Calls whose text before them has at least as many characters as each of the [`EDGES`].
+    pub(crate) before: [u64; EDGES.len()],
+    /// For each sign, and each of the [`EDGES`]: the streams whose text went on for so many characters after the sign.
+    pub(crate) runs: [[Counts; EDGES.len()]; Sign::ALL.len()],
+}
+
+/// Why a text is not a table.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct TableError {
+    line: usize,
+    problem: &'static str,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table {
+            text: Counts::default(),
+            api: BTreeMap::new(),
+            model: BTreeMap::new(),
+            tools: BTreeMap::new(),
+            before: [0; EDGES.len()],
+            runs: [[Counts::default(); EDGES.len()]; Sign::ALL.len()],
+        }
+    }
+}
+
+impl Table {
+    /// The table that is compiled in. `docs/auto.md` has the command that makes it.
+    pub fn built_in() -> Table {
+        Table::parse(include_str!("../../auto.table")).unwrap_or_default()
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// The first line that is not a row, with its number.
+    pub fn parse(text: &str) -> Result<Table, TableError> {
+        let mut table = Table::default();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            table.row(&words).map_err(|problem| TableError { line: at + 1, problem })?;
+        }
+        Ok(table)
+    }
+
+    fn row(&mut self, words: &[&str]) -> Result<(), &'static str> {
+        match words {
+            [] => {}
+            ["text", calls, others] => self.text.add(count(calls)?, count(others)?),
+            [kind @ ("api" | "model" | "tools"), name, calls, others] => {
+                if name.len() > 24 || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
+                    return Err("a name has at most 24 letters, digits and hyphens");
+                }
+                let rows = match *kind {
+                    "api" => &mut self.api,
+                    "model" => &mut self.model,
+                    _ => &mut self.tools,
+                };
+                add(rows, name, count(calls)?, count(others)?);
+            }
+            ["before", edge, calls] => self.before[place(edge)?] += count(calls)?,
+            ["after", sign, edge, calls, others] => {
+                let sign = Sign::ALL.into_iter().find(|s| s.name() == *sign);
+                let sign = sign.ok_or("a sign is plain, person, tool or intent")?;
+                self.runs[sign as usize][place(edge)?].add(count(calls)?, count(others)?);
+            }
+            _ => return Err("a row is text, api, model, tools, before or after with its numbers; see docs/auto.md"),
+        }
+        Ok(())
+    }
+
+    /// Adds the counts of another table.
+    pub fn merge(&mut self, other: &Table) {
+        self.text.add(other.text.calls, other.text.others);
+        let pairs = [(&mut self.api, &other.api), (&mut self.model, &other.model), (&mut self.tools, &other.tools)];
+        for (mine, theirs) in pairs {
+            for (name, counts) in theirs {
+                add(mine, name, counts.calls, counts.others);
+            }
+        }
+        for (mine, theirs) in self.before.iter_mut().zip(other.before) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.runs.iter_mut().flatten().zip(other.runs.iter().flatten()) {
+            mine.add(theirs.calls, theirs.others);
+        }
+    }
+
+    /// Counts one stream. One without text changes nothing.
+    pub fn add(&mut self, stream: &Observation) {
+        let (calls, others) = (u64::from(stream.has_call), u64::from(!stream.has_call));
+        if stream.chars == 0 {
+            return;
+        }
+        self.text.add(calls, others);
+        add(&mut self.api, &stream.origin.api, calls, others);
+        add(&mut self.model, &stream.origin.family, calls, others);
+        if let Some(name) = stream.origin.offered.name() {
+            add(&mut self.tools, name, calls, others);
+        }
+        for (edge, before) in EDGES.iter().zip(&mut self.before) {
+            *before += u64::from(stream.has_call && stream.chars >= *edge);
+        }
+        for (run, row) in stream.runs.iter().zip(&mut self.runs) {
+            for (edge, counts) in EDGES.iter().zip(row) {
+                if run.is_some_and(|run| run >= *edge) {
+                    counts.add(calls, others);
+                }
+            }
+        }
+    }
+
+    /// The length of text before a call that half of the calls reach, among those with text before them.
+    pub(crate) fn median_before(&self) -> u64 {
+        let reached = |calls: &u64| *calls > 0 && *calls * 2 >= self.text.calls;
+        EDGES.iter().zip(&self.before).filter(|(_, calls)| reached(calls)).map(|(edge, _)| *edge).max().unwrap_or(0)
+    }
+}
+
+fn add(rows: &mut BTreeMap<Box<str>, Counts>, name: &str, calls: u64, others: u64) {
+    if name.is_empty() || (rows.len() >= MAX_WORDS && !rows.contains_key(name)) {
+        return;
+    }
+    rows.entry(name.into()).or_default().add(calls, others);
+}
+
+fn count(word: &str) -> Result<u64, &'static str> {
+    word.parse().ok().filter(|count| *count <= MAX_COUNT).ok_or("a count is a number from 0 to 2^50")
+}
+
+fn place(word: &str) -> Result<usize, &'static str> {
+    let edge: Option<u64> = word.parse().ok();
+    EDGES.iter().position(|e| Some(*e) == edge).ok_or("a length is one of those of the table that is compiled in")
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        writeln!(f, "# Streams with text: those in which a call followed it, those without a call.")?;
+        writeln!(f, "text {} {}", self.text.calls, self.text.others)?;
+        writeln!(f, "# By API, by the family of the model, and by what is known of the tools of the request.")?;
+        for (kind, rows) in [("api", &self.api), ("model", &self.model), ("tools", &self.tools)] {
+            for (name, counts) in rows {
+                writeln!(f, "{kind} {name} {} {}", counts.calls, counts.others)?;
+            }
+        }
+        writeln!(f, "# Calls after at least so many characters of text.")?;
+        for (edge, calls) in EDGES.iter().zip(self.before).filter(|(_, calls)| *calls > 0) {
+            writeln!(f, "before {edge} {calls}")?;
+        }
+        writeln!(f, "# Streams whose text went on for so many characters after a sign (calls, others).")?;
+        for (sign, row) in Sign::ALL.iter().zip(&self.runs) {
+            for (edge, counts) in EDGES.iter().zip(row).filter(|(_, counts)| counts.streams() > 0) {
+                writeln!(f, "after {} {edge} {} {}", sign.name(), counts.calls, counts.others)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,114 @@
+//! The words by which models announce a call.
+//!
+//! The lists hold general words of the language, found in recorded streams of many models. They need not be complete: a word that is
+//! missing lowers how much an announcement is worth in the table, and a word too many delays a no.
+
+use super::sign::Sign;
+
+/// The sign that a word is, after the word before it. Both are in lower case, with straight apostrophes. `starts` says whether the word
+/// begins a sentence, `is_first` whether it begins the text.
+pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> Option<Sign> {
+    let announces = matches!(
+        (previous, word),
+        ("let", "me" | "us")
+            | ("i" | "we", "will" | "need" | "should" | "must" | "shall")
+            | ("i'm" | "we're" | "am", "going")
+            | ("i'd", "need")
+            | ("going" | "happy" | "glad", "to")
+            | ("to", "proceed")
+            | ("can", "help")
+            | ("help", "you")
+            | ("the", "user" | "user's")
+            | ("je", "vais" | "dois")
+            | ("ich", "werde" | "muss")
+            | ("voy", "a")
+            | ("vou", "usar" | "buscar" | "verificar" | "consultar")
+            | ("lass", "mich")
+            | ("laat", "me")
+    ) || matches!(
+        word,
+        "i'll"
+            | "we'll"
+            | "let's"
+            | "lets"
+            | "déjame"
+            | "permíteme"
+            | "vamos"
+            | "laten"
+            | "procedo"
+            | "сейчас"
+            | "давайте"
+            | "давай"
+    );
+    if announces || starts && is_activity(word) {
+        return Some(Sign::Intent);
+    }
+    if starts && is_step(word) || matches!(word, "tool" | "tools" | "function" | "functions") {
+        return Some(Sign::Tool);
+    }
+    (is_person(word) || is_first && is_assent(word)).then_some(Sign::Person)
+}
+
+/// What a model says that it is doing: "Searching for flights".
+fn is_activity(word: &str) -> bool {
+    matches!(
+        word,
+        "calling"
+            | "searching"
+            | "fetching"
+            | "checking"
+            | "invoking"
+            | "querying"
+            | "proceeding"
+            | "retrieving"
+            | "looking"
+            | "running"
+            | "executing"
+            | "using"
+            | "starting"
+            | "getting"
+    )
+}
+
+/// Words that begin a step of a plan.
+fn is_step(word: &str) -> bool {
+    matches!(word, "now" | "next" | "step" | "first" | "firstly" | "then" | "thought" | "action" | "plan" | "task")
+}
+
+/// Words by which a model speaks of itself.
+fn is_person(word: &str) -> bool {
+    matches!(word, "i" | "i've" | "i'm" | "i'd" | "me" | "my" | "we" | "we're" | "our")
+}
+
+/// Words that agree to do something.
+fn is_assent(word: &str) -> bool {
+    matches!(
+        word,
+        "sure" | "certainly" | "absolutely" | "okay" | "ok" | "alright" | "great" | "perfect" | "understood" | "got"
+    )
+}
+
+/// Whether the last characters of a text in Chinese or Japanese announce a call; unused places are `'\0'`.
+pub(super) fn announces(last: [char; 3]) -> bool {
+    let [a, b, c] = last;
+    matches!(
+        (b, c),
+        ('让', '我')
+            | ('我', '来' | '将' | '会' | '先' | '要')
+            | ('調', 'べ')
+            | ('确', '认')
+            | ('確', '認')
+            | ('工', '具')
+            | ('查', '询')
+            | ('搜', '索')
+    ) || matches!((a, b, c), ('我', '需', '要') | ('し', 'ま', 'す'))
+}
+
+/// Whether an element of this name holds reasoning or a call: while it is open, the answer has not begun.
+pub(super) fn is_preamble(tag: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "think", "thought", "reason", "scratch", "reflect", "plan", "analysis", "tool", "func", "invoke", "search",
+        "action",
+    ];
+    NAMES.iter().any(|name| tag.starts_with(name))
+}
