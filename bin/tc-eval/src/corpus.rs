@@ -66,6 +66,12 @@ pub struct Entries {
 }
 
 impl Entries {
+    /// The same labels as a part of the corpus in the folder `root`: recordings are relative to it, and it names the corpus, so that
+    /// the parts of a corpus count as one.
+    pub fn of_root(self, root: &Path) -> Self {
+        Entries { name: root.to_string_lossy().into(), folder: root.to_owned(), ..self }
+    }
+
     /// Reads the next line into the buffer; `false` at the end.
     fn read(&mut self) -> Result<bool> {
         self.buffer.clear();

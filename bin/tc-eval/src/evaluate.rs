@@ -8,7 +8,7 @@ pub mod judge;
 mod list;
 mod measure;
 mod only;
-mod output;
+pub mod output;
 mod parallel;
 mod progress;
 mod resplit;
@@ -20,7 +20,7 @@ use feed::{Feed, Job};
 use measure::{Meter, Plan};
 use only::Only;
 use progress::Progress;
-use score::{Measured, Tally};
+use score::{Measured, Partial, Report, Tally};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use stdio::{Output, Status};
@@ -35,6 +35,9 @@ pub struct Args {
     /// A checker of tc-detect; may be given several times [default: first-chunk, lookahead:200, full, auto]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
+    /// Where the recordings are, as one corpus of this name [default: the folder of each index]
+    #[arg(long, value_name = "FOLDER")]
+    pub root: Option<PathBuf>,
     /// Evaluate only streams whose id, api, provider, model, source or tag matches; of several all must match
     #[arg(long, value_name = "FIELD=GLOB")]
     pub only: Vec<Only>,
@@ -47,8 +50,11 @@ pub struct Args {
     /// Write what each checker did on each stream, a line of JSON each, and no report
     #[arg(long)]
     pub list: bool,
+    /// Write the counts as a line of JSON for tc-eval merge, and no report
+    #[arg(long, conflicts_with_all = ["list", "baseline", "format", "output", "require", "by"])]
+    pub partial: bool,
     /// How many threads read streams [default: the number of processors]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     #[command(flatten)]
     pub baseline: baseline::Args,
@@ -62,7 +68,8 @@ const DEFAULT: [&str; 4] = ["first-chunk", "lookahead:200", "full", "auto"];
 /// More threads than this gain nothing that their memory is worth.
 const MOST_JOBS: usize = 16;
 
-/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the report's requirements say.
+/// Runs the checkers and writes the report: 2 when a recording could not be read, else as the report's requirements say. With
+/// `--partial`, writes the counts.
 ///
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
@@ -74,7 +81,7 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
         max_line: common.max_line,
     };
     let mut run = Run::new(args, &plan)?;
-    let mut feed = Feed::new(&args.corpora, &args.only, &plan.checkers, 1 + plan.splits.len())?;
+    let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, &plan.checkers, 1 + plan.splits.len())?;
     let work = |meter: &mut Result<Meter<'_>>, job| measure(meter, job);
     parallel::in_order(jobs(args.jobs), || feed.next(), || Meter::new(&plan), work, |done| run.take(done))?;
     feed.finish()?;
@@ -106,9 +113,10 @@ fn measure(meter: &mut Result<Meter<'_>>, job: Job) -> Done {
 struct Run<'r> {
     args: &'r Args,
     plan: &'r Plan,
-    tally: Tally,
+    counts: Partial,
     baseline: Baseline,
     progress: Progress,
+    report: output::Output,
     out: Output,
     unlabelled: u64,
     unreadable: u64,
@@ -116,13 +124,18 @@ struct Run<'r> {
 
 impl<'r> Run<'r> {
     fn new(args: &'r Args, plan: &'r Plan) -> Result<Self> {
-        let corpora: Vec<String> = args.corpora.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let corpora = match &args.root {
+            Some(root) => vec![root.to_string_lossy().into_owned()],
+            None => args.corpora.iter().map(|path| path.to_string_lossy().into_owned()).collect(),
+        };
+        let has_report = !args.list && !args.partial;
         Ok(Run {
             args,
             plan,
-            tally: Tally::showing(&plan.checkers, args.baseline.show),
+            counts: Partial::new(env!("CARGO_PKG_VERSION"), Tally::showing(&plan.checkers, args.baseline.show)),
             baseline: Baseline::open(&args.baseline, &plan.checkers, &corpora)?,
             progress: Progress::new(),
+            report: output::Output::open(&args.output, &plan.checkers, args.baseline.baseline.is_some(), has_report)?,
             out: Output::new(),
             unlabelled: 0,
             unreadable: 0,
@@ -134,11 +147,11 @@ impl<'r> Run<'r> {
             Done::Failed(e) => return Err(e),
             Done::Unlabelled => {
                 self.unlabelled += 1;
-                self.tally.add_unlabelled();
+                self.counts.tally_mut().add_unlabelled();
             }
             Done::Unreadable(e) => {
                 self.unreadable += 1;
-                self.tally.add_unreadable();
+                self.counts.tally_mut().add_unreadable();
                 self.progress.message(&format!("{e:#}"));
             }
             Done::Measured(measured) => {
@@ -147,7 +160,7 @@ impl<'r> Run<'r> {
                     list::write(self.out.buffer(), &self.plan.checkers, &measured);
                     self.out.spill()?;
                 }
-                self.tally.add(&measured);
+                self.counts.add(&measured);
                 self.baseline.take(&measured)?;
             }
         }
@@ -162,15 +175,20 @@ impl<'r> Run<'r> {
         }
         self.progress.end();
         let baseline = self.baseline.finish()?;
-        if self.tally.streams() == 0 && self.unreadable == 0 {
+        if self.args.partial {
+            // The part is whole, and counts what could not be read: merge ends with 2 for it. A part may be empty, since engines for
+            // clusters start a process for an empty partition, too.
+            self.out.put(self.counts.line()?.as_bytes())?;
+            self.out.put(b"\n")?;
+            self.out.flush()?;
+            return Ok(Status::Done);
+        }
+        let tally = self.counts.tally();
+        if tally.streams() == 0 && self.unreadable == 0 {
             bail!("no stream was measured; name a corpus with labels, and see --only");
         }
-        let status = if self.args.list {
-            self.out.flush()?;
-            Status::Done
-        } else {
-            output::write(&self.args.output, &self.tally, baseline, &mut self.out)?
-        };
+        let report = Report { baseline, ..Report::of(tally) };
+        let status = self.report.write(report, &mut self.out)?;
         Ok(if self.unreadable > 0 { Status::Error } else { status })
     }
 }

@@ -5,6 +5,7 @@ mod args;
 mod checkers;
 mod corpus;
 mod diff;
+mod draft;
 mod evaluate;
 mod explain;
 mod fit;

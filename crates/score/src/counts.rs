@@ -71,6 +71,10 @@ pub struct Details {
     pub late: Distances,
     /// Decisions by the part of the text in which they fell; streams without text are not counted.
     pub parts: [u64; PARTS_OF_TEXT],
+    /// Characters up to a yes.
+    pub yes_chars: Histogram,
+    /// Those of `parts` that were a yes.
+    pub yes_parts: [u64; PARTS_OF_TEXT],
 }
 
 /// Distances in a stream; characters are in [`Counts`].
@@ -209,10 +213,16 @@ impl Details {
     pub fn add(&mut self, measured: &Measured, outcome: &Outcome) {
         if let Some(at) = decision(outcome) {
             self.decision.add(at, Place { ms: at.ms.map(|_| 0.0), ..Place::default() });
+            let is_yes = outcome.answer == Answer::Yes;
+            if is_yes {
+                self.yes_chars.record(at.chars);
+            }
             let parts = PARTS_OF_TEXT as u64;
             if let Some(part) = share(at.chars.min(measured.end.chars), measured.end.chars, parts) {
                 // The whole text belongs to the last part.
-                self.parts[usize::try_from(part.min(parts - 1)).unwrap_or(0)] += 1;
+                let part = usize::try_from(part.min(parts - 1)).unwrap_or(0);
+                self.parts[part] += 1;
+                self.yes_parts[part] += u64::from(is_yes);
             }
         }
         if let Some((at, call)) = lateness(measured, outcome) {
@@ -224,8 +234,11 @@ impl Details {
     pub fn merge(&mut self, other: &Self) {
         self.decision.merge(&other.decision);
         self.late.merge(&other.late);
-        for (count, more) in self.parts.iter_mut().zip(&other.parts) {
-            *count = count.saturating_add(*more);
+        self.yes_chars.merge(&other.yes_chars);
+        for (counts, more) in [(&mut self.parts, &other.parts), (&mut self.yes_parts, &other.yes_parts)] {
+            for (count, more) in counts.iter_mut().zip(more) {
+                *count = count.saturating_add(*more);
+            }
         }
     }
 }

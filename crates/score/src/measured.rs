@@ -16,6 +16,18 @@ pub enum Answer {
     Undecided,
 }
 
+impl Answer {
+    /// Its name in messages, in JSON and in baselines.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::No => "no",
+            Self::Yes => "yes",
+            Self::Undecided => "undecided",
+        }
+    }
+}
+
 /// A place in a stream, counted from its beginning up to and with the event there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 pub struct Place {

@@ -49,6 +49,10 @@ pub struct CheckerReport {
     pub decision_chars: Ranges,
     /// Decisions by the part of the text before them: twenty counts, each of 5 % of the text. Streams without text are not counted.
     pub decision_parts: Vec<u64>,
+    /// Those of `decision_chars` that were a yes; the others were a no.
+    pub yes_chars: Ranges,
+    /// Those of `decision_parts` that were a yes.
+    pub yes_parts: Vec<u64>,
     /// The first streams with a call to which the answer was not yes, by corpus and id.
     pub missed: Vec<WrongStream>,
     /// The first streams without a call to which the answer was yes.
@@ -145,6 +149,8 @@ impl CheckerReport {
             intervals: intervals(counts),
             decision_chars: counts.decision_chars.ranges(),
             decision_parts: details.parts.to_vec(),
+            yes_chars: details.yes_chars.ranges(),
+            yes_parts: details.yes_parts.to_vec(),
             missed: wrong.missed().iter().cloned().collect(),
             false_yes: wrong.false_yes().iter().cloned().collect(),
         })

@@ -148,6 +148,12 @@ impl Requirement {
         self.metric.starts_with("baseline.")
     }
 
+    /// Whether it limits how many streams a checker may get wrong that were right in the baseline.
+    #[must_use]
+    pub fn is_about_regressions(&self) -> bool {
+        matches!(self.metric.as_str(), "baseline.broken" | "baseline.changed" | "baseline.p")
+    }
+
     /// What the report shows of it: one verdict for each checker, or a single one where the metric does not depend on a checker. A
     /// metric that is not defined is a requirement that is missed.
     #[must_use]

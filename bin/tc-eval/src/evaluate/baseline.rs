@@ -1,13 +1,14 @@
 //! Compares a run with an earlier one (`--baseline`), and writes what a later run is compared with (`--save-baseline`).
 
-mod draft;
 mod file;
 mod join;
+mod names;
 mod sort;
 
 use anyhow::Result;
 use file::{Reader, Writer};
 use join::Join;
+use names::CorpusNames;
 use score::{BaselineReport, BaselineStream, Measured};
 use std::path::PathBuf;
 
@@ -21,7 +22,7 @@ pub struct Args {
     /// Write what each checker answers on each stream, for --baseline; with --baseline too, only if nothing got worse
     #[arg(long, value_name = "FILE")]
     pub save_baseline: Option<PathBuf>,
-    /// How many streams of each kind of change are named; all are counted
+    /// How many streams of each kind (missed, false yes, changed) are named; all are counted
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub show: usize,
 }
@@ -86,65 +87,5 @@ impl Baseline {
             writer.finish()?;
         }
         Ok(report)
-    }
-}
-
-/// By which names the corpora of two runs are the same: the path without what one run may write and another may not. Where
-/// both runs have a single corpus these are the same whatever their names.
-#[derive(Clone, Debug, Default)]
-pub struct CorpusNames {
-    single: Option<String>,
-}
-
-impl CorpusNames {
-    /// Compares the corpora of two runs.
-    fn of(then: &[String], now: &[String]) -> Self {
-        let single = match (then, now) {
-            ([_], [now]) => Some(plain(now).to_owned()),
-            _ => None,
-        };
-        CorpusNames { single }
-    }
-
-    /// Replaces the name of a corpus of either run by the one that both share.
-    pub fn unify(&self, name: &mut String) {
-        let shared = self.single.as_deref().unwrap_or_else(|| plain(name));
-        if shared != name {
-            *name = shared.to_owned();
-        }
-    }
-}
-
-/// The folder that a corpus is: `./fixtures/index.ndjson` is `fixtures`.
-fn plain(name: &str) -> &str {
-    let folder = name.strip_suffix("/index.ndjson").unwrap_or(name);
-    let folder = folder.strip_prefix("./").unwrap_or(folder);
-    match folder.trim_end_matches('/') {
-        "" => folder,
-        trimmed => trimmed,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_corpus_is_the_same_however_its_path_is_written() {
-        for name in ["fixtures", "fixtures/", "./fixtures", "./fixtures/index.ndjson"] {
-            assert_eq!(plain(name), "fixtures", "{name}");
-        }
-        assert_eq!((plain("-"), plain("/"), plain("a/b.ndjson")), ("-", "/", "a/b.ndjson"));
-        let names = |then: &[&str], now: &[&str]| {
-            let [then, now] = [then, now].map(|names| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
-            CorpusNames::of(&then, &now)
-        };
-        let unified = |names: &CorpusNames, name: &str| {
-            let mut name = name.to_owned();
-            names.unify(&mut name);
-            name
-        };
-        assert_eq!(unified(&names(&["/old/place"], &["new"]), "/old/place"), "new");
-        assert_eq!(unified(&names(&["a", "b"], &["a"]), "./b/"), "b");
     }
 }

@@ -6,7 +6,7 @@ use super::only::Only;
 use crate::checkers::{self, Checker};
 use crate::corpus::{Entries, Entry, entries};
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is to be done next.
 pub enum Job {
@@ -23,6 +23,7 @@ pub enum Job {
 /// Reads corpora, one after the other.
 pub struct Feed<'f> {
     corpora: std::slice::Iter<'f, PathBuf>,
+    root: Option<&'f Path>,
     open: Option<Entries>,
     only: &'f [Only],
     /// The checkers outside of this process, at the places of all checkers.
@@ -32,11 +33,17 @@ pub struct Feed<'f> {
 }
 
 impl<'f> Feed<'f> {
-    /// The streams of `corpora` that match all of `only`, for these checkers.
+    /// The streams of `corpora` that match all of `only`, for these checkers. The recordings are in the folder `root` if there is one.
     ///
     /// # Errors
     /// When a corpus does not exist, or a checker is unknown or cannot start: before anything is read.
-    pub fn new(corpora: &'f [PathBuf], only: &'f [Only], checkers: &[String], readings: usize) -> Result<Self> {
+    pub fn new(
+        corpora: &'f [PathBuf],
+        root: Option<&'f Path>,
+        only: &'f [Only],
+        checkers: &[String],
+        readings: usize,
+    ) -> Result<Self> {
         for corpus in corpora.iter().filter(|corpus| corpus.is_file() || corpus.is_dir()) {
             entries(corpus)?;
         }
@@ -47,7 +54,7 @@ impl<'f> Feed<'f> {
             })
         });
         let judges = judges.collect::<Result<_>>()?;
-        Ok(Feed { corpora: corpora.iter(), open: None, only, judges, readings })
+        Ok(Feed { corpora: corpora.iter(), root, open: None, only, judges, readings })
     }
 
     /// The next job; `None` at the end.
@@ -55,7 +62,12 @@ impl<'f> Feed<'f> {
         loop {
             let Some(open) = &mut self.open else {
                 match entries(self.corpora.next()?) {
-                    Ok(opened) => self.open = Some(opened),
+                    Ok(opened) => {
+                        self.open = Some(match self.root {
+                            Some(root) => opened.of_root(root),
+                            None => opened,
+                        });
+                    }
                     Err(e) => return Some(Job::Failed(e)),
                 }
                 continue;

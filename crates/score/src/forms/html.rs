@@ -6,7 +6,6 @@
 mod baseline;
 mod checker;
 mod groups;
-mod number;
 mod plots;
 mod requirements;
 mod style;
@@ -23,6 +22,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// The page of a report.
 #[must_use]
 pub fn html(report: &Report) -> String {
+    let doublings = plots::doublings(report);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -43,7 +43,7 @@ pub fn html(report: &Report) -> String {
                     (wrong::wrong(report))
                     (groups::groups(report))
                     @for (index, checker) in report.checkers.iter().enumerate() {
-                        (checker::checker(checker, index))
+                        (checker::checker(checker, index, doublings))
                     }
                     (words::glossary())
                 }

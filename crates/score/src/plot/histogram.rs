@@ -32,6 +32,8 @@ pub struct Histogram {
     pub below: String,
     /// The ranges, in order.
     pub bars: Vec<Bar>,
+    /// What is under the end of the last range. May be empty.
+    pub end: String,
 }
 
 const HALF: i32 = 70;
@@ -42,11 +44,11 @@ impl Histogram {
     pub fn svg(&self) -> Markup {
         let frame = Frame {
             width: 480,
-            height: 2 * HALF + 100,
+            height: 2 * HALF + 92,
             left: 44,
-            right: 16,
+            right: 24,
             top: 22,
-            bottom: 78,
+            bottom: 70,
             x: 0.0..1.0,
             y: -1.0..1.0,
         };
@@ -92,12 +94,17 @@ impl Histogram {
                 canvas.text(&bar.label, (x, floor + 14), LETTERING);
             }
         }
-        canvas.line(&[(frame.left, zero), (frame.left + count * width, zero)], Ink::Text, 1);
-        canvas.line(&[(frame.left, floor), (frame.left + count * width, floor)], Ink::Grid, 1);
+        let right = frame.left + count * width;
+        if !self.end.is_empty() {
+            canvas.line(&[(right, floor), (right, floor + 4)], Ink::Faint, 1);
+            canvas.text(&self.end, (right, floor + 14), LETTERING);
+        }
+        canvas.line(&[(frame.left, zero), (right, zero)], Ink::Text, 1);
+        canvas.line(&[(frame.left, floor), (right, floor)], Ink::Grid, 1);
         let side = |name: &str, at: Spot| canvas.text(name, at, Lettering { side: Side::Before, ..LETTERING });
         side(&self.above, (frame.left - 6, zero - 12));
         side(&self.below, (frame.left - 6, zero + 12));
-        canvas.text(&self.axis, (frame.left + count * width / 2, frame.height - 12), LETTERING);
+        canvas.text(&self.axis, (i32::midpoint(frame.left, right), frame.height - 12), LETTERING);
     }
 }
 
@@ -130,7 +137,7 @@ mod tests {
     fn histogram(bars: Vec<Bar>) -> String {
         let description = Description { id: "bars".to_owned(), title: "Decisions".to_owned(), text: "All.".to_owned() };
         let (axis, above, below) = ("characters".to_owned(), "yes".to_owned(), "no".to_owned());
-        Histogram { description, axis, above, below, bars }.svg().into_string()
+        Histogram { description, axis, above, below, bars, end: "end".to_owned() }.svg().into_string()
     }
 
     #[test]

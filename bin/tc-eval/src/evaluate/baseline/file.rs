@@ -1,6 +1,6 @@
 //! The file of a baseline, line by line.
 
-use super::draft::Draft;
+use crate::draft::Draft;
 use anyhow::{Context as _, Result, anyhow, bail};
 use score::{BASELINE_FORMAT, BaselineEnd, BaselineHeader, BaselineStream};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Joins the streams of a run with those of a baseline in constant memory.
 
-use super::CorpusNames;
 use super::file::Reader;
+use super::names::CorpusNames;
 use super::sort::{Sorter, size};
 use anyhow::{Result, bail};
 use score::{BaselineReport, BaselineStream, Comparison};

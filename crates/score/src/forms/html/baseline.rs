@@ -1,10 +1,10 @@
 //! What changed since a baseline.
 
-use super::number::count;
 use super::summary::errors;
 use super::words::{command, name, plain_name, reason, shown};
 use crate::baseline::{AnswerChange, BaselineReport, CheckerChange, StreamName};
 use crate::command_line::explain;
+use crate::forms::number::count;
 use crate::measured::Answer;
 use crate::report::Report;
 use maud::{Markup, html};

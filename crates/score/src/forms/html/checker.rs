@@ -1,22 +1,22 @@
 //! All that is known of one checker.
 
-use super::number::{count, maybe_count, milliseconds, percent};
 use super::plots::decisions;
-use super::summary::{real, whole};
+use super::summary::{interval, real, whole};
 use super::words::name;
+use crate::forms::number::{count, maybe_count, milliseconds, percent};
 use crate::metrics::Metrics;
 use crate::report::{CheckerReport, Confusion};
 use maud::{Markup, html};
 
-/// The section of a checker.
-pub fn checker(checker: &CheckerReport, index: usize) -> Markup {
+/// The section of a checker; `doublings` is the number of bars of its histogram of characters.
+pub fn checker(checker: &CheckerReport, index: usize, doublings: usize) -> Markup {
     html! {
         section {
             h2 { (name(&checker.name)) }
             div.checker {
                 div { (matrix(&checker.confusion)) }
                 div { (facts(checker)) }
-                (decisions(checker, index))
+                (decisions(checker, index, doublings))
             }
             div.wide { (places(&checker.metrics)) }
         }
@@ -68,7 +68,7 @@ fn facts(checker: &CheckerReport) -> Markup {
             caption { "More numbers" }
             tbody {
                 @for (label, metric) in shares {
-                    tr { th scope="row" { (label) } td.number { (percent(real(metrics, metric))) } }
+                    tr { th scope="row" { (label) } td.number { (percent(real(metrics, metric))) (interval(checker.intervals.get(metric))) } }
                 }
                 @for (label, metric) in [("revised a decision", "revised"), ("depended on the split", "split")] {
                     tr { th scope="row" { (label) } td.number { (maybe_count(whole(metrics, metric))) } }
@@ -83,7 +83,7 @@ const QUANTILES: [&str; 4] = ["p50", "p90", "p99", "max"];
 /// Where it decided, and how late.
 fn places(metrics: &Metrics) -> Markup {
     html! {
-        table {
+        table.all.places {
             caption { "Where it decided, from the beginning of the stream, and how late its right yes answers were, from the first event of a call" }
             thead {
                 tr {

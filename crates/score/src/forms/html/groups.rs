@@ -1,8 +1,8 @@
 //! The groups of streams in which checkers differ.
 
-use super::number::{count, percent};
 use super::summary::{real, whole};
 use super::words::name;
+use crate::forms::number::{count, percent};
 use crate::group::Dimension;
 use crate::metrics::Metrics;
 use crate::report::{GroupReport, Report};

@@ -1,8 +1,8 @@
 //! The plots of a report.
 
-use super::number::{count, percent};
 use super::summary::real;
 use super::words::{label, plain_name};
+use crate::forms::number::count;
 use crate::histogram::Ranges;
 use crate::plot::{Bar, Curve, Description, Histogram, Point};
 use crate::report::{CheckerReport, Report};
@@ -32,7 +32,7 @@ pub fn curves(report: &Report) -> Markup {
                 @if is_crowded {
                     figure.large {
                         (curve(&points, "curve-top", "The checkers with the highest recall", Some(TOP)))
-                        figcaption { "The same, from " (percent(Some(TOP))) " upwards." }
+                        figcaption { "The same, from a recall of 95\u{a0}% upwards." }
                     }
                 }
                 @if !left_out.is_empty() {
@@ -64,30 +64,33 @@ fn point(checker: &CheckerReport) -> Option<Point> {
     })
 }
 
-/// Where a checker decided: after how many characters, and after which part of the text.
-pub fn decisions(checker: &CheckerReport, index: usize) -> Markup {
+/// Where a checker decided: after how many characters, and after which part of the text. All checkers have as many bars (`doublings`).
+pub fn decisions(checker: &CheckerReport, index: usize, doublings: usize) -> Markup {
     let name = plain_name(&checker.name);
     let description = |id: &str, title: &str| Description {
         id: format!("{id}-{index}"),
         title: format!("{title} of {name}"),
-        text: "Bars of counts of streams.".to_owned(),
+        text: "Bars of counts of streams, upwards those with the answer yes, downwards those with no.".to_owned(),
     };
-    let histogram = |description, axis: &str, bars| Histogram {
+    let histogram = |description, axis: &str, bars, end: &str| Histogram {
         description,
         axis: axis.to_owned(),
-        above: "streams".to_owned(),
-        below: String::new(),
+        above: "yes".to_owned(),
+        below: "no".to_owned(),
         bars,
+        end: end.to_owned(),
     };
     let chars = histogram(
         description("chars", "Decisions by characters"),
         "characters of text before the decision",
-        by_doubling(&checker.decision_chars),
+        by_doubling(&checker.decision_chars, &checker.yes_chars, doublings),
+        "",
     );
     let parts = histogram(
         description("parts", "Decisions by part of the text"),
         "part of the text before the decision",
-        by_part(&checker.decision_parts),
+        by_part(&checker.decision_parts, &checker.yes_parts),
+        "100\u{a0}%",
     );
     html! {
         figure { (chars.svg()) }
@@ -97,41 +100,97 @@ pub fn decisions(checker: &CheckerReport, index: usize) -> Markup {
 
 /// The highest power of two at which a range begins; the last range holds all larger values.
 const LAST: u32 = 19;
+/// The fewest bars of characters, so that a checker that decides at once does not get one broad bar.
+const FEWEST: usize = 8;
 
-/// One bar for 0, and one for each power of two: 1, 2–3, 4–7, … The ranges of a report never span a power of two.
-fn by_doubling(ranges: &Ranges) -> Vec<Bar> {
+/// How many bars the characters of all checkers need.
+pub fn doublings(report: &Report) -> usize {
+    let needed = report.checkers.iter().map(|checker| doubled(&checker.decision_chars).len());
+    needed.max().unwrap_or(0).max(FEWEST)
+}
+
+/// Streams with 0 characters, and with each power of two of them: 1, 2–3, 4–7, … The ranges of a report never span a power of two.
+fn doubled(ranges: &Ranges) -> Vec<u64> {
     let mut counts: Vec<u64> = Vec::new();
-    for (&from, &streams) in ranges.edges.iter().zip(&ranges.counts) {
+    for (&from, &streams) in ranges.edges.iter().zip(&ranges.counts).filter(|(_, streams)| **streams > 0) {
         let bar = from.checked_ilog2().map_or(0, |power| 1 + power.min(LAST) as usize);
         if counts.len() <= bar {
             counts.resize(bar + 1, 0);
         }
         counts[bar] = counts[bar].saturating_add(streams);
     }
-    let bars = counts.into_iter().zip(0u32..).map(|(above, bar)| {
-        let Some(power) = bar.checked_sub(1) else {
-            return Bar { label: "0".to_owned(), is_single: true, range: "0".to_owned(), above, below: 0 };
+    counts
+}
+
+fn by_doubling(all: &Ranges, yes: &Ranges, doublings: usize) -> Vec<Bar> {
+    let (all, yes) = (doubled(all), doubled(yes));
+    let of = |counts: &[u64], bar: usize| counts.get(bar).copied().unwrap_or(0);
+    let bars = (0..doublings).zip(0u32..).map(|(bar, number)| {
+        let (above, below) = (of(&yes, bar), of(&all, bar).saturating_sub(of(&yes, bar)));
+        let Some(power) = number.checked_sub(1) else {
+            return Bar { label: "0".to_owned(), is_single: true, range: "0".to_owned(), above, below };
         };
-        let from = 1u64 << power;
-        let range = if power == LAST {
-            format!("{} and more", count(from))
-        } else {
-            format!("{} to {}", count(from), count(2 * from - 1))
+        let from = 1u64 << power.min(LAST);
+        let range = match power {
+            0 => "1".to_owned(),
+            LAST => format!("{} and more", count(from)),
+            _ => format!("{} to {}", count(from), count(2 * from - 1)),
         };
         // Every second one, so that large numbers have room.
         let label = if power % 2 == 0 { count(from) } else { String::new() };
-        Bar { label, is_single: false, range, above, below: 0 }
+        Bar { label, is_single: false, range, above, below }
     });
     bars.collect()
 }
 
-/// One bar for each of the equal parts of the text.
-fn by_part(parts: &[u64]) -> Vec<Bar> {
-    let whole = parts.len().max(1);
-    let bars = parts.iter().enumerate().map(|(part, &above)| {
-        let [from, to] = [part, part + 1].map(|part| part * 100 / whole);
+/// Equal parts of the text that share a bar, so that bars have room for their counts.
+const PARTS: usize = 2;
+
+fn by_part(all: &[u64], yes: &[u64]) -> Vec<Bar> {
+    let whole = all.len().div_ceil(PARTS).max(1);
+    let sum = |parts: &[u64]| parts.iter().fold(0u64, |sum, part| sum.saturating_add(*part));
+    let bars = all.chunks(PARTS).enumerate().map(|(bar, streams)| {
+        let above = sum(yes.chunks(PARTS).nth(bar).unwrap_or(&[]));
+        let [from, to] = [bar, bar + 1].map(|bar| bar * 100 / whole);
         let label = if from % 20 == 0 { format!("{from}\u{a0}%") } else { String::new() };
-        Bar { label, is_single: false, range: format!("{from} to {to} %"), above, below: 0 }
+        Bar {
+            label,
+            is_single: false,
+            range: format!("{from} to {to} %"),
+            above,
+            below: sum(streams).saturating_sub(above),
+        }
     });
     bars.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_characters_are_added_up_to_powers_of_two() {
+        let all = Ranges { edges: vec![0, 1, 2, 3, 4, 10, 12, 1 << 30], counts: vec![9, 1, 2, 3, 0, 5, 7] };
+        let yes = Ranges { edges: vec![0, 1], counts: vec![4] };
+        let bars: Vec<(String, u64, u64)> =
+            by_doubling(&all, &yes, 6).into_iter().map(|bar| (bar.range, bar.above, bar.below)).collect();
+        let wanted =
+            [("0", 4, 5), ("1", 0, 1), ("2 to 3", 0, 5), ("4 to 7", 0, 0), ("8 to 15", 0, 12), ("16 to 31", 0, 0)];
+        assert_eq!(bars, wanted.map(|(range, above, below)| (range.to_owned(), above, below)));
+    }
+
+    #[test]
+    fn parts_of_the_text_are_added_up_to_tenths() {
+        let bars = by_part(&[5, 1, 0, 0, 2, 0], &[3, 1]);
+        let bars: Vec<(&str, u64, u64)> = bars.iter().map(|bar| (bar.range.as_str(), bar.above, bar.below)).collect();
+        assert_eq!(bars, [("0 to 33 %", 4, 2), ("33 to 66 %", 0, 0), ("66 to 100 %", 0, 2)]);
+        assert!(by_part(&[], &[1]).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_any_size_are_in_the_last_bar() {
+        let ranges = Ranges { edges: vec![u64::MAX - 1, u64::MAX], counts: vec![3] };
+        assert_eq!(doubled(&ranges).len(), LAST as usize + 2);
+        assert_eq!(by_doubling(&ranges, &Ranges::default(), 30).len(), 30);
+    }
 }

@@ -34,13 +34,13 @@ fn row(verdict: &Verdict) -> Markup {
     html! {
         tr {
             td.met[verdict.is_met].missed[!verdict.is_met] { @if verdict.is_met { "met" } @else { "missed" } }
-            td { @match &verdict.checker { Some(checker) => { (name(checker)) } None => { span.faint { "any" } } } }
-            td { bdi { (plain_text(&verdict.metric)) } }
-            td {
+            td.name { @match &verdict.checker { Some(checker) => { (name(checker)) } None => { span.faint { "any" } } } }
+            td.name { bdi { (plain_text(&verdict.metric)) } }
+            td.name {
                 (plain_text(&verdict.shown()))
                 @if let Some(reason) = &verdict.reason { span.range { (plain_text(reason)) } }
             }
-            td { (plain_text(&verdict.required)) }
+            td.name { (plain_text(&verdict.required)) }
         }
     }
 }

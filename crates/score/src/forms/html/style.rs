@@ -49,6 +49,10 @@ svg text{font-family:inherit}
 .matrix th{padding:.4rem .7rem}
 .matrix thead td{border:0}
 .all{width:100%}
+thead td{border-bottom:0}
+thead tr+tr td{border-bottom:2px solid var(--faint)}
+th[scope=colgroup]{border-bottom:1px solid var(--grid);padding-left:1.5rem}
+.places tr>:nth-child(2),.places tr>:nth-child(6){padding-left:1.5rem}
 .right{background:color-mix(in srgb,var(--value) calc(var(--share)*1%),var(--paper))}
 .wrong{font-weight:600}
 .met::before{content:'\\2713\\00a0'}

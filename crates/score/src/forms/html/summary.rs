@@ -1,7 +1,7 @@
 //! The head of the page: what was evaluated, and one row for each checker.
 
-use super::number::{coefficient, count, maybe_count, percent};
 use super::words::name;
+use crate::forms::number::{coefficient, count, maybe_count, percent};
 use crate::metrics::{Metrics, Value};
 use crate::report::{CheckerReport, Report};
 use crate::statistics::Interval;

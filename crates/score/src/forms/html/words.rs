@@ -1,6 +1,6 @@
 //! Names as they are shown, and what the words of the page mean.
 
-use super::number::count;
+use crate::forms::number::count;
 use crate::visible;
 use maud::{Markup, html};
 

@@ -1,8 +1,8 @@
 //! The streams on which a checker was wrong, and the command that shows each.
 
-use super::number::count;
 use super::words::{command, name, reason, shown};
 use crate::command_line::explain;
+use crate::forms::number::count;
 use crate::measured::Answer;
 use crate::report::{CheckerReport, Report};
 use crate::wrong::WrongStream;
