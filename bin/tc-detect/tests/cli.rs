@@ -278,7 +278,7 @@ fn mistakes_are_one_line_and_status_2() {
         (&["--checker", "psychic"][..], "unknown checker 'psychic', use one of: full"),
         (&["--checker", "lookahead:many"], "unknown checker 'lookahead:many'"),
         (&["no-such-file.ndjson"], "no-such-file.ndjson: No such file or directory"),
-        (&["--checker", "tags"], "lookahead:N, tag, cmd:COMMAND"),
+        (&["--checker", "tags"], "lookahead:N, auto, auto:RISK, tag, cmd:COMMAND"),
         (&["--checker", "cmd:"], "--checker cmd: has no command"),
         (&["--checker", "cmd: "], "--checker cmd: has no command"),
         (&["--then", ""], "--then has no command"),
