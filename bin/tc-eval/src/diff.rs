@@ -1,8 +1,8 @@
 //! Compares two recordings by their meaning.
 
-mod lines;
+pub mod lines;
 mod mask;
-mod recording;
+pub mod recording;
 mod turn;
 
 use crate::read::ReadSettings;

@@ -6,7 +6,7 @@ mod calls;
 mod feed;
 pub mod judge;
 mod list;
-mod measure;
+pub mod measure;
 mod only;
 pub mod output;
 mod parallel;
@@ -193,8 +193,11 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The checkers to run.
-fn checkers(named: &[String]) -> Result<Vec<String>> {
+/// The checkers to run: those that were named, or some to compare.
+///
+/// # Errors
+/// When one is named twice.
+pub fn checkers(named: &[String]) -> Result<Vec<String>> {
     if named.is_empty() {
         let is_known = |name: &&str| detect::checkers(name, &detect::CallFilter::default()).is_some();
         return Ok(DEFAULT.into_iter().filter(is_known).map(str::to_owned).collect());

@@ -1,20 +1,174 @@
-//! Shows where a checker decided on one stream, and why.
+//! Shows where a checker decided on one stream: the event, the bytes of the recording that caused it, and what came later.
 
-use std::path::PathBuf;
-use stdio::Status;
+mod found;
+mod json;
+mod places;
+mod words;
+
+use crate::checkers::{self, Checker};
+use crate::corpus::{Entry, entries};
+use crate::evaluate;
+use crate::evaluate::measure::{Judgings, Meter, Plan};
+use crate::read::{ReadSettings, each_event_of_file};
+use anyhow::{Context, Result, anyhow, bail};
+use found::Explanation;
+use score::Label;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use stdio::{Output, Status};
+use upstream::Api;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The files to read
-    #[arg(required = true)]
-    pub files: Vec<PathBuf>,
+    /// A corpus, with --stream; or a recording: a body, a tape or a log of events
+    pub path: PathBuf,
+    /// The id of the stream in its corpus
+    #[arg(long, value_name = "ID", conflicts_with_all = ["part", "api", "tools_mode", "dialect"])]
+    pub stream: Option<String>,
+    /// Which stream of a recording, from 1 on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub part: Option<u64>,
+    /// A checker; may be given several times [default: those of an evaluation]
+    #[arg(short, long = "checker", value_name = "NAME")]
+    pub checkers: Vec<String>,
+    /// Show the checkers the stream as tag-parse passes it
+    #[arg(long)]
+    pub tag_parse: bool,
+    /// How to write it
+    #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
+    pub format: Form,
+    /// The API of a body that does not show it
+    #[arg(short, long, value_name = "NAME")]
+    pub api: Option<String>,
+    /// `tag` if the calls of a recording are text
+    #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
+    pub tools_mode: Option<String>,
+    /// The dialect of that text
+    #[arg(short, long, value_name = "NAME")]
+    pub dialect: Option<String>,
+    /// The checkers outside of this process.
+    #[command(flatten)]
+    pub outside: checkers::Args,
 }
 
-/// Shows where a checker decided on one stream, and why.
+/// The form of the explanation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// Lines of words
+    Text,
+    /// One JSON object
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tc-eval explain fixtures --stream openai-chat/refusal --checker full
+  tc-eval explain trip.tape --part 2 --checker lookahead:200 --checker full";
+
+/// Writes where each checker decided on one stream, and why.
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn explain(_args: &Args) -> anyhow::Result<Status> {
-    anyhow::bail!("not built yet")
+pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
+    let entry = match &args.stream {
+        Some(id) => find(&args.path, id)?,
+        None => recording(args)?,
+    };
+    let named = evaluate::checkers(&args.checkers)?;
+    let (names, judgings) = judgings(&named, &args.outside, &entry)?;
+    let plan = Plan { checkers: names, splits: Vec::new(), tag_parse: args.tag_parse, max_line: common.max_line };
+    let measured = Meter::new(&plan)?.measure(&entry, judgings)?;
+    let explanation = Explanation::new(&entry, &plan, &measured)?;
+    let text = match args.format {
+        Form::Text => words::lines(&explanation),
+        Form::Json => format!("{}\n", event::safe_json(&json::object(&explanation).to_string())),
+    };
+    let mut out = Output::new();
+    out.put(text.as_bytes())?;
+    out.flush()?;
+    Ok(Status::Done)
+}
+
+/// The stream of this id in a corpus.
+fn find(corpus: &Path, id: &str) -> Result<Entry> {
+    let mut similar = Vec::new();
+    // A line that cannot be used may hold the stream that is looked for.
+    let mut unusable = None;
+    for entry in entries(corpus)? {
+        match entry {
+            Ok(entry) if entry.label.id == id => return Ok(entry),
+            Ok(entry) => {
+                if similar.len() < 3 && (entry.label.id.contains(id) || id.contains(&entry.label.id)) {
+                    similar.push(entry.label.id);
+                }
+            }
+            Err(e) => drop(unusable.get_or_insert(e)),
+        }
+    }
+    if let Some(e) = unusable {
+        return Err(e.context(format!("no stream has the id '{id}', but a line cannot be read")));
+    }
+    let corpus = corpus.display();
+    if similar.is_empty() {
+        bail!("{corpus}: no stream has the id '{id}'; tc-eval --list shows all ids");
+    }
+    bail!("{corpus}: no stream has the id '{id}', did you mean '{}'?", similar.join("', '"))
+}
+
+/// A recording without a label.
+fn recording(args: &Args) -> Result<Entry> {
+    let path = &args.path;
+    if path.is_dir() || is_index(path)? {
+        bail!("{}: this is a corpus; name one of its streams with --stream ID", path.display());
+    }
+    let name = path.to_string_lossy().into_owned();
+    if args.part.is_none() {
+        let streams = streams(args)?;
+        if streams > 1 {
+            bail!("{name}: the file holds {streams} streams; choose one, such as --part 1");
+        }
+    }
+    let label = Label {
+        id: name.clone(),
+        file: name,
+        part: args.part,
+        api: args.api.clone(),
+        tools_mode: args.tools_mode.clone(),
+        dialect: args.dialect.clone(),
+        ..Label::default()
+    };
+    Ok(Entry { corpus: Arc::from(""), line: 0, label, path: path.clone() })
+}
+
+/// How many streams the recording holds.
+fn streams(args: &Args) -> Result<u64> {
+    let settings = ReadSettings { api: args.api.as_deref().and_then(Api::from_name), ..ReadSettings::default() };
+    let mut streams = 0;
+    each_event_of_file(&args.path, &mut Vec::new(), &settings, &mut |_, origin| streams = streams.max(origin.part))?;
+    Ok(streams)
+}
+
+/// Whether the first line of a file is a label.
+fn is_index(path: &Path) -> Result<bool> {
+    let unreadable = |e| anyhow!("{e}; check the path and its permissions");
+    std::fs::metadata(path).map_err(unreadable).with_context(|| path.display().to_string())?;
+    let first = entries(path)?.next();
+    Ok(matches!(first, Some(Ok(_))))
+}
+
+/// The names of the checkers, and the judges of those outside of this process.
+fn judgings(named: &[String], outside: &checkers::Args, entry: &Entry) -> Result<(Vec<String>, Judgings)> {
+    let mut names = Vec::new();
+    let mut judges = Vec::new();
+    for (name, checker) in checkers::find_all(named, outside)? {
+        names.push(name);
+        judges.push(match checker {
+            Checker::BuiltIn => None,
+            Checker::Outside(mut all) => all.judge(entry, 0)?,
+        });
+    }
+    Ok((names, vec![judges]))
 }

@@ -29,7 +29,7 @@ fn run(args: Args) -> anyhow::Result<Status> {
     match args.command {
         None => evaluate::evaluate(&args.evaluate, &args.common),
         Some(Command::Label(args)) => label::label(&args),
-        Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Explain(options)) => explain::explain(&options, &args.common),
         Some(Command::Diff(args)) => diff::diff(&args),
         Some(Command::ReportCard(args)) => report_card::report_card(&args),
         Some(Command::Merge(args)) => merge::merge(&args),

@@ -7,6 +7,11 @@ pub fn explain(corpus: &str, stream: &str, checker: &str) -> String {
     format!("tc-eval explain {}{}{}", operand(corpus), option("--stream", stream), option("--checker", checker))
 }
 
+/// The command that shows bytes of a file.
+pub fn bytes(file: &str, range: std::ops::Range<usize>) -> String {
+    format!("tail -c +{} {} | head -c {}", range.start + 1, operand(file), range.len())
+}
+
 /// An option with its value; in one word where the value would read as an option.
 fn option(name: &str, value: &str) -> String {
     let between = if value.starts_with('-') { '=' } else { ' ' };

@@ -265,7 +265,11 @@ impl Sink for Fan<'_> {
     fn line(&mut self, _: &str) {}
 }
 
-fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
+/// How the recording of a label is read.
+///
+/// # Errors
+/// When the label names an unknown API.
+pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
     let label = &entry.label;
     let api = match label.api.as_deref() {
         None => None,

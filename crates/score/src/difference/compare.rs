@@ -2,7 +2,7 @@
 
 use super::arguments;
 use super::found::{Side, What};
-use super::recording::{Arguments, Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
+use super::recording::{Call, Choice, Conversation, Passage, Recording, ToolResult, Turn, Word};
 use super::text;
 use super::walk::{Walk, align};
 use std::collections::{BTreeSet, HashMap};
@@ -144,7 +144,7 @@ impl Walk<'_> {
                 (Some(a), Some(b)) => self.calls(a, b, results),
                 (a, b) => {
                     let side = |call: Option<&Call>| {
-                        call.map_or_else(Side::default, |call| Side::of(request(call), Some(call.line)))
+                        call.map_or_else(Side::default, |call| Side::of(call.request(), Some(call.line)))
                     };
                     self.add(What::Call, side(a), side(b));
                 }
@@ -231,7 +231,7 @@ fn sketch(choice: &Choice) -> String {
     let text = Some(&choice.text.text).filter(|text| !text.is_empty()).map(|text| text::beginning(text));
     let calls = match &choice.calls[..] {
         [] => None,
-        [call] => Some(request(call)),
+        [call] => Some(call.request()),
         calls => Some(counted(calls.len(), "call")),
     };
     match (text, calls) {
@@ -239,15 +239,6 @@ fn sketch(choice: &Choice) -> String {
         (Some(only), None) | (None, Some(only)) => only,
         (None, None) => "empty".to_owned(),
     }
-}
-
-/// A call as it would be written: the name and the arguments.
-fn request(call: &Call) -> String {
-    let arguments = match &call.arguments {
-        Arguments::Json(value) => text::json(&value.json()),
-        Arguments::Text(text) => text::beginning(text),
-    };
-    format!("{} {arguments}", text::name(&call.name))
 }
 
 fn counted(count: usize, of: &str) -> String {

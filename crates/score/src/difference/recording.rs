@@ -1,5 +1,6 @@
 //! A recording by its meaning: texts, calls, results and the finish, without the ids, times and pieces in which it was recorded.
 
+use super::text;
 use super::value::Value;
 
 /// A recording: a body, a tape or a log.
@@ -75,6 +76,17 @@ pub struct Call {
     pub result: Option<ToolResult>,
     /// What the model reads of the result.
     pub tool_message: Option<Passage>,
+}
+
+impl Call {
+    /// The name of the tool and the arguments on one line: cut where they are long, and without hidden characters.
+    pub fn request(&self) -> String {
+        let arguments = match &self.arguments {
+            Arguments::Json(value) => text::json(&value.json()),
+            Arguments::Text(text) => text::beginning(text),
+        };
+        format!("{} {arguments}", text::name(&self.name))
+    }
 }
 
 /// The arguments of a call.
