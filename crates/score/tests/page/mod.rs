@@ -60,7 +60,7 @@ pub fn measured(n: u64, checkers: usize) -> Measured {
 }
 
 /// Elements of a page. None of them loads anything or runs anything.
-const ELEMENTS: [&str; 41] = [
+const ELEMENTS: [&str; 42] = [
     "html",
     "head",
     "meta",
@@ -79,6 +79,7 @@ const ELEMENTS: [&str; 41] = [
     "strong",
     "code",
     "br",
+    "wbr",
     "dl",
     "dt",
     "dd",
@@ -146,7 +147,7 @@ const ATTRIBUTES: [&str; 40] = [
     "dir",
     "hidden",
 ];
-const EMPTY: [&str; 2] = ["meta", "br"];
+const EMPTY: [&str; 3] = ["meta", "br", "wbr"];
 
 /// A page as a browser reads it.
 #[derive(Debug, Default)]

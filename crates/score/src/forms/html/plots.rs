@@ -13,8 +13,7 @@ pub fn curves(report: &Report) -> Markup {
     let points: Vec<Point> = report.checkers.iter().filter_map(point).collect();
     let left_out = report.checkers.iter().filter(|checker| point(checker).is_none());
     let left_out: Vec<String> = left_out.map(|checker| plain_name(&checker.name)).collect();
-    let high = points.iter().filter(|point| point.recall >= TOP).count();
-    let is_crowded = high > 1 && points.iter().any(|point| point.recall < SPREAD);
+    let top = top(&points);
     html! {
         section {
             h2 { "Recall against earliness" }
@@ -29,10 +28,10 @@ pub fn curves(report: &Report) -> Markup {
                         "Rings: another one does. Whiskers: intervals of 95 %."
                     }
                 }
-                @if is_crowded {
+                @if let Some(top) = top {
                     figure.large {
-                        (curve(&points, "curve-top", "The checkers with the highest recall", Some(TOP)))
-                        figcaption { "The same, from a recall of 95\u{a0}% upwards." }
+                        (curve(&points, "curve-top", "The checkers with the highest recall", Some(top)))
+                        figcaption { (format!("The same, from a recall of {:.0}\u{a0}% upwards.", top * 100.0)) }
                     }
                 }
                 @if !left_out.is_empty() {
@@ -43,10 +42,23 @@ pub fn curves(report: &Report) -> Markup {
     }
 }
 
-/// Above this recall checkers are drawn a second time if others are far below.
-const TOP: f64 = 0.95;
-/// A recall so low that differences above [`TOP`] become small.
+/// Where a second plot begins, from the narrowest to the widest.
+const TOPS: [f64; 3] = [0.99, 0.98, 0.95];
+/// A recall so low that differences above all of [`TOPS`] become small.
 const SPREAD: f64 = 0.9;
+
+/// The lowest recall of a second plot: of those checkers that lie close together at the top, with their intervals if possible. `None`
+/// if fewer than two do, or no other checker makes the first plot coarse.
+fn top(points: &[Point]) -> Option<f64> {
+    let [narrowest, .., widest] = TOPS;
+    let high: Vec<&Point> = points.iter().filter(|point| point.recall >= widest).collect();
+    if high.len() < 2 || !points.iter().any(|point| point.recall < SPREAD) {
+        return None;
+    }
+    let lows = high.iter().map(|point| point.interval.map_or(point.recall, |(low, _)| low));
+    let lowest = lows.fold(narrowest, f64::min);
+    Some(TOPS.into_iter().find(|top| *top <= lowest).unwrap_or(widest))
+}
 
 fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup {
     let text = "A plot with one point for each checker.".to_owned();
@@ -167,6 +179,19 @@ fn by_part(all: &[u64], yes: &[u64]) -> Vec<Bar> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_second_plot_begins_below_the_checkers_that_lie_close_together() {
+        let point =
+            |recall: f64, low: f64| Point { name: String::new(), waited: 0.5, recall, interval: Some((low, 1.0)) };
+        let far = point(0.5, 0.4);
+        assert_eq!(top(&[far.clone(), point(0.999, 0.993), point(1.0, 0.99)]), Some(0.99));
+        assert_eq!(top(&[far.clone(), point(0.996, 0.985), point(1.0, 0.99)]), Some(0.98));
+        assert_eq!(top(&[far.clone(), point(0.96, 0.7), point(1.0, 0.99)]), Some(0.95));
+        assert_eq!(top(&[far, point(1.0, 0.99)]), None, "one checker");
+        assert_eq!(top(&[point(0.91, 0.9), point(1.0, 0.99), point(1.0, 0.99)]), None, "one plot shows all");
+        assert_eq!(top(&[]), None);
+    }
 
     #[test]
     fn ranges_of_characters_are_added_up_to_powers_of_two() {

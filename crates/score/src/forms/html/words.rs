@@ -17,6 +17,12 @@ pub fn name(name: &str) -> Markup {
     html! { bdi { (plain_name(name)) } }
 }
 
+/// A name in a narrow column: it may be broken after a colon or a slash.
+pub fn broken_name(name: &str) -> Markup {
+    let name = plain_name(name);
+    html! { bdi { @for part in name.split_inclusive([':', '/']) { (part) wbr; } } }
+}
+
 /// A name without markup.
 pub fn plain_name(name: &str) -> String {
     if name.is_empty() { "(empty)".to_owned() } else { visible(name, NAME_LIMIT) }
