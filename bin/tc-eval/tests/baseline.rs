@@ -36,7 +36,10 @@ fn a_baseline_has_a_line_for_each_stream_in_the_order_of_the_corpus() {
         // The whole reading is the truth of these labels, where it can decide at all.
         let answer = if label["has_tool_call"] == true { "yes" } else { "no" };
         let full = &line["outcomes"][1];
-        assert!(full["answer"] == answer || full["answer"] == "undecided" || label["tags"].to_string().contains("full"), "{line}");
+        assert!(
+            full["answer"] == answer || full["answer"] == "undecided" || label["tags"].to_string().contains("full"),
+            "{line}"
+        );
     }
 }
 
@@ -78,7 +81,9 @@ fn a_stream_that_was_right_fails_the_run_by_its_name() {
     assert!(ran.err.contains(&format!("first-chunk: {first} was right, is wrong now")), "{}", ran.err);
     assert!(ran.err.contains(&format!("{} more", broken - 3)), "{}", ran.err);
     // The other way round nothing is worse.
-    folder.good("tc-eval fixtures --checker first-chunk --save-baseline first >report; sed '1s/first-chunk/full/' first > base");
+    folder.good(
+        "tc-eval fixtures --checker first-chunk --save-baseline first >report; sed '1s/first-chunk/full/' first > base",
+    );
     let better = json(&folder.good("tc-eval fixtures --checker full --format json --baseline base"));
     assert_eq!(better["baseline"]["checkers"][0]["fixed"], broken);
     assert_eq!(better["baseline"]["checkers"][0]["broken"], change["fixed"]);
@@ -106,7 +111,8 @@ fn streams_that_are_new_or_gone_are_named_and_do_not_fail() {
     let more = json(&folder.good(&format!("{command} fewer")));
     assert_eq!((&more["baseline"]["new"], &more["baseline"]["vanished"]), (&json("5"), &json("0")));
     assert_eq!(more["baseline"]["new_streams"].as_array().map(Vec::len), Some(5));
-    let edit = "sed '1d;$d' base > middle; sed -n '2,4{s/\"id\":\"/\"id\":\"gone /;p}' base >> middle; n=$(wc -l < middle)";
+    let edit =
+        "sed '1d;$d' base > middle; sed -n '2,4{s/\"id\":\"/\"id\":\"gone /;p}' base >> middle; n=$(wc -l < middle)";
     folder.good(&format!("{edit}; (head -n 1 base; cat middle; echo '{{\"end\":'$n'}}') > more"));
     let fewer = json(&folder.good(&format!("{command} more")));
     assert_eq!((&fewer["baseline"]["new"], &fewer["baseline"]["vanished"]), (&json("0"), &json("3")));
@@ -165,7 +171,9 @@ fn a_full_disk_leaves_the_old_file_whole() {
 fn of_two_writers_one_wins_and_the_file_is_whole() {
     let folder = saved("baseline-writers");
     let one = "tc-eval fixtures --checker first-chunk --checker full --save-baseline both >/dev/null";
-    folder.good(&format!("for i in 1 2 3 4; do {one} & pids+=\" $!\"; done; for pid in $pids; do wait $pid || exit; done"));
+    folder.good(&format!(
+        "for i in 1 2 3 4; do {one} & pids+=\" $!\"; done; for pid in $pids; do wait $pid || exit; done"
+    ));
     assert_eq!(folder.read("both"), folder.read("base"));
     assert_eq!(folder.names(), ["base", "both", "fixtures", "report"]);
 }
@@ -174,7 +182,9 @@ fn of_two_writers_one_wins_and_the_file_is_whole() {
 fn a_link_is_followed_permissions_are_kept_and_a_device_is_written() {
     let folder = saved("baseline-link");
     let save = "tc-eval fixtures --checker first-chunk --checker full --save-baseline";
-    folder.good(&format!("mkdir deep; echo old > deep/real; chmod 640 deep/real; ln -s deep/real link; {save} link >/dev/null"));
+    folder.good(&format!(
+        "mkdir deep; echo old > deep/real; chmod 640 deep/real; ln -s deep/real link; {save} link >/dev/null"
+    ));
     assert_eq!(folder.good("readlink link; stat -c %a deep/real; ls deep"), "deep/real\n640\nreal\n");
     assert_eq!(folder.read("deep/real"), folder.read("base"));
     assert_eq!(folder.good(&format!("{save} /dev/stderr 2>&1 >/dev/null")), folder.read("base"));
@@ -215,9 +225,17 @@ fn hostile_ids_are_compared_and_printed_without_effect() {
         assert_eq!(ran.status, 1, "{form} {}", ran.err);
         for text in [&ran.out, &ran.err] {
             assert!(!text.contains(['\u{1b}', '\u{202e}', '\u{0}']), "{form}: {text}");
-            assert!(form == "json" || !text.contains("<script>") || text == &ran.err || form == "table", "{form}: {text}");
+            assert!(
+                form == "json" || !text.contains("<script>") || text == &ran.err || form == "table",
+                "{form}: {text}"
+            );
         }
-        assert_eq!(ran.err.lines().filter(|line| line.contains("was right, is wrong now")).count(), ids.len(), "{}", ran.err);
+        assert_eq!(
+            ran.err.lines().filter(|line| line.contains("was right, is wrong now")).count(),
+            ids.len(),
+            "{}",
+            ran.err
+        );
     }
 }
 

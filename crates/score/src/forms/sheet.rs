@@ -39,8 +39,8 @@ pub fn summary(report: &Report, limit: usize) -> Sheet {
             percent(number("precision")),
             cell(&checker.metrics, "undecided"),
             percent(number("waited")),
-            cell(&checker.metrics, "decision.chars.p50"),
-            cell(&checker.metrics, "decision.chars.p90"),
+            short(&checker.metrics, "decision.chars.p50"),
+            short(&checker.metrics, "decision.chars.p90"),
         ]);
     }
     sheet
@@ -182,6 +182,15 @@ fn cell(metrics: &Metrics, metric: &str) -> String {
         Some(Value::Real(real)) => milliseconds(Some(real)),
         Some(Value::Count(number)) => count(number),
         _ => maybe_count(None),
+    }
+}
+
+/// A count in at most six characters.
+fn short(metrics: &Metrics, metric: &str) -> String {
+    match metrics.get(metric) {
+        Some(Value::Count(number)) if number >= 10_000_000 => format!("{}M", count(number / 1_000_000)),
+        Some(Value::Count(number)) if number >= 100_000 => format!("{}k", count(number / 1_000)),
+        _ => cell(metrics, metric),
     }
 }
 

@@ -24,8 +24,8 @@ const HEADING: Style = Style::new().bold();
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-/// The columns of the summary beside the names.
-const NUMBERS: usize = 64;
+/// Columns between two columns.
+const GAP: usize = 2;
 /// Columns of a group beside the checkers, and those of each checker.
 const GROUP: usize = 35;
 /// See `GROUP`.
@@ -36,15 +36,16 @@ const GROUP_CHECKER: usize = 15;
 pub fn table(report: &Report, layout: &Layout) -> String {
     let mut page = Page { out: String::new(), width: layout.width.max(60), has_colour: layout.has_colour };
     for line in sheet::streams(report) {
-        page.line(&line);
+        page.wrapped("", &line);
     }
     page.line("");
-    page.sheet(&sheet::summary(report, page.width.saturating_sub(NUMBERS).clamp(12, 40)), 0);
-    page.line("p50, p90: characters of text before the decision. waited: of the text without calls.");
+    let numbers = numbers(&sheet::summary(report, 1));
+    page.sheet(&sheet::summary(report, page.width.saturating_sub(numbers).clamp(8, 40)), 0);
+    page.wrapped("", "p50, p90: characters of text before the decision. waited: of the text without calls.");
     for checker in &report.checkers {
         page.heading(&sheet::name(&checker.name, 60));
         page.sheet(&sheet::confusion(checker), 2);
-        page.wrapped(&sheet::scores(checker));
+        page.wrapped("  ", &sheet::scores(checker));
         let places = sheet::places(checker);
         if !places.rows.is_empty() {
             page.sheet(&places, 2);
@@ -67,6 +68,12 @@ pub fn table(report: &Report, layout: &Layout) -> String {
         }
     }
     page.out
+}
+
+/// The columns that all but the first of a sheet take.
+fn numbers(sheet: &Sheet) -> usize {
+    let width = |column: usize| sheet.rows.iter().chain([&sheet.head]).map(|row| row[column].chars().count()).max();
+    (1..sheet.head.len()).filter_map(width).map(|width| width + GAP).sum()
 }
 
 /// Text that grows line by line.
@@ -92,17 +99,20 @@ impl Page {
         self.line(&text);
     }
 
-    /// A sentence, indented, on as many lines as it needs; cut at its commas.
-    fn wrapped(&mut self, text: &str) {
+    /// A sentence on as many lines as it needs, each behind `indent`.
+    fn wrapped(&mut self, indent: &str, text: &str) {
         let mut line = String::new();
-        for part in text.split_inclusive(", ") {
-            if !line.is_empty() && line.chars().count() + part.trim_end().chars().count() + 2 > self.width {
-                self.line(&format!("  {line}"));
+        for word in text.split(' ') {
+            if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > self.width {
+                self.line(&format!("{indent}{line}"));
                 line.clear();
             }
-            line.push_str(part);
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
         }
-        self.line(&format!("  {line}"));
+        self.line(&format!("{indent}{line}"));
     }
 
     fn sheet(&mut self, sheet: &Sheet, indent: u16) {
@@ -161,9 +171,9 @@ impl Page {
     fn baseline(&mut self, report: &Report) {
         let Some(baseline) = &report.baseline else { return };
         self.heading("compared with the baseline");
-        self.wrapped(&words::baseline(baseline));
+        self.wrapped("  ", &words::baseline(baseline));
         for change in &baseline.checkers {
-            self.wrapped(&format!("{}: {}", sheet::name(&change.checker, 60), words::change(change)));
+            self.wrapped("  ", &format!("{}: {}", sheet::name(&change.checker, 60), words::change(change)));
             for (kind, count, streams) in words::changed(change) {
                 self.streams(kind, count, &streams, &change.checker);
             }
