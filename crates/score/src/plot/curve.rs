@@ -64,21 +64,24 @@ fn lowest(points: &[&Point]) -> f64 {
     (1.0 - (1.0 - lowest) * 1.06).max(0.0)
 }
 
-/// The indexes of the points that no other beats, by their wait.
+/// The indexes of the points that no other beats, by their wait. Points at the same place beat each other as little as a point beats
+/// itself.
 fn front(points: &[&Point]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|&a, &b| {
-        points[a]
-            .waited
-            .total_cmp(&points[b].waited)
-            .then(points[b].recall.total_cmp(&points[a].recall))
-            .then(a.cmp(&b))
+        let (a_point, b_point) = (points[a], points[b]);
+        let by_recall = b_point.recall.total_cmp(&a_point.recall);
+        a_point.waited.total_cmp(&b_point.waited).then(by_recall).then(a.cmp(&b))
     });
-    let mut best = f64::NEG_INFINITY;
+    let mut best: Option<&Point> = None;
     order.retain(|&index| {
-        let is_better = points[index].recall > best;
-        best = best.max(points[index].recall);
-        is_better
+        let point = points[index];
+        let is_same = best.is_some_and(|best| best.recall == point.recall && best.waited == point.waited);
+        let is_better = best.is_none_or(|best| point.recall > best.recall);
+        if is_better {
+            best = Some(point);
+        }
+        is_better || is_same
     });
     order
 }
@@ -145,7 +148,11 @@ fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
             canvas.line(&[point, place.edge(point)], Ink::Faint, 1);
         }
     }
-    for (index, &(point, name)) in names.iter().enumerate() {
+    // The best ones at last, so that no mark covers them.
+    let mut order: Vec<usize> = (0..names.len()).collect();
+    order.sort_by_key(|index| front.contains(index));
+    for index in order {
+        let (point, name) = names[index];
         let is_best = front.contains(&index);
         canvas.disc(point, 5, Ink::Value, is_best);
         if let Some(place) = placed[index] {
@@ -187,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn two_equal_points_are_one_place_of_the_front() {
-        let points = [point("a", 0.5, 0.9), point("b", 0.5, 0.9)];
-        assert_eq!(front(&points.iter().collect::<Vec<_>>()), [0]);
+    fn points_at_the_same_place_do_not_beat_each_other() {
+        let points = [point("a", 0.5, 0.9), point("b", 0.5, 0.9), point("c", 0.6, 0.9)];
+        assert_eq!(front(&points.iter().collect::<Vec<_>>()), [0, 1]);
     }
 
     #[test]

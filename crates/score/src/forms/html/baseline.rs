@@ -93,8 +93,8 @@ fn changes(change: &CheckerChange, streams: &[AnswerChange], all: u64, word: &st
                         tbody {
                             @for stream in streams {
                                 tr {
-                                    th.name scope="row" { (name(&stream.id)) span.range { (name(&stream.corpus)) } }
-                                    td {
+                                    th.stream scope="row" { (name(&stream.id)) span.range { (name(&stream.corpus)) } }
+                                    td.name {
                                         "was " (answer(stream.was)) ", is " (answer(stream.is))
                                         span.range { @if stream.has_tool_call { "calls a tool" } @else { "calls none" } }
                                     }

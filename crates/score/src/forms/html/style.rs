@@ -37,7 +37,9 @@ th{font-weight:600}
 thead th{vertical-align:bottom;border-bottom:2px solid var(--faint)}
 .number{text-align:right;white-space:nowrap}
 .checker-name{white-space:normal;overflow-wrap:anywhere;min-width:6.5rem;max-width:8rem}
-.range{display:block;color:var(--faint);font-size:.8125rem}
+.range{display:block;color:var(--faint);font-size:.8125rem;font-weight:400}
+.range.wrong{font-weight:600}
+.stream{min-width:10rem;max-width:16rem}
 .name{min-width:7rem;max-width:18rem}
 figure{margin:.5rem 0;overflow-x:auto}
 svg{display:block;width:100%;height:auto;min-width:25rem}

@@ -47,8 +47,8 @@ fn table(checker: &CheckerReport) -> Markup {
             tbody {
                 @for (stream, answer) in rows {
                     tr {
-                        th.name scope="row" { (name(&stream.id)) span.range { (name(&stream.corpus)) } }
-                        td { (answer) @if let Some(place) = place(stream) { span.range { (place) } } }
+                        th.stream scope="row" { (name(&stream.id)) span.range { (name(&stream.corpus)) } }
+                        td.name { (answer) @if let Some(place) = place(stream) { span.range { (place) } } }
                         td {
                             @if !stream.reason.is_empty() { (reason(&stream.reason)) br; }
                             (command(&explain(&stream.corpus, &stream.id, &checker.name)))
