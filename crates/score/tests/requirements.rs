@@ -129,3 +129,17 @@ fn each_metric_that_is_listed_is_counted() {
     }
     assert!(toolpipe_score::metric_names(true).len() < toolpipe_score::metric_names(false).len());
 }
+
+#[test]
+fn the_page_explains_each_metric() {
+    let page = include_str!("../../../docs/evaluation.md");
+    for name in toolpipe_score::metric_names(false) {
+        let parts: Vec<_> = name.split('.').collect();
+        let is_explained = match parts[..] {
+            [kind @ ("decision" | "late"), _, _] => page.contains(&format!("`{kind}.UNIT.QUANTILE`")),
+            ["saved", "ms", _] => page.contains("`saved.ms.QUANTILE`"),
+            _ => page.contains(&format!("`{name}`")),
+        };
+        assert!(is_explained, "{name}");
+    }
+}

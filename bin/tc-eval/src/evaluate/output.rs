@@ -112,10 +112,8 @@ impl Output {
         for failure in &failures {
             stdio::message("tc-eval", failure);
         }
-        if let Some(form) = self.stdout {
-            out.put(settings.text(form, &report, true)?.as_bytes())?;
-        }
-        match out.flush() {
+        let text = self.stdout.map(|form| settings.text(form, &report, true)).transpose()?.unwrap_or_default();
+        match out.put(text.as_bytes()).and_then(|()| out.flush()) {
             // A gate that fails does so whether or not somebody reads the whole report.
             Err(stdio::Failure::Gone) if !failures.is_empty() => {}
             written => written?,
