@@ -3,6 +3,7 @@
 mod answer;
 mod command;
 mod decisions;
+mod group;
 mod lines;
 mod process;
 
@@ -15,11 +16,12 @@ use std::time::Duration;
 
 /// The options of checkers outside of this process.
 #[derive(Clone, Debug, clap::Args)]
+#[group(skip)]
 pub struct Args {
-    /// How long a cmd: checker may take to read or to answer before its stream counts as undecided
+    /// How long a cmd: checker may take to read or to answer
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = event::unit::time)]
     pub checker_timeout: Duration,
-    /// Decisions that were made elsewhere, as one more checker of that name; may be given several times
+    /// Decisions that were made elsewhere, as a checker of that name; may be given several times
     #[arg(long, value_name = "NAME=FILE")]
     pub decisions: Vec<String>,
 }
@@ -35,30 +37,19 @@ pub enum Checker {
 /// The checkers that `--checker` names, then those of `--decisions`, each with its name in reports.
 ///
 /// # Errors
-/// When a name is unknown (the message lists all names), is given twice, or a file of decisions cannot be opened.
-pub fn find_all(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
-    let mut found: Vec<(String, Checker)> = Vec::new();
-    for name in names {
-        found.push((name.clone(), find_one(name, args.checker_timeout)?));
-    }
+/// When a name is unknown (the message lists all names), a file of decisions cannot be opened, or its name is that of another checker.
+pub fn find(names: &[String], args: &Args) -> Result<Vec<(String, Checker)>> {
+    let named = names.iter().map(|name| Ok((name.clone(), find_one(name, args.checker_timeout)?)));
+    let mut found = named.collect::<Result<Vec<_>>>()?;
     for named in &args.decisions {
         let decisions = Decisions::open(named)?;
-        found.push((decisions.name().to_owned(), Checker::Outside(Box::new(decisions))));
-    }
-    for (index, (name, _)) in found.iter().enumerate() {
-        if found[..index].iter().any(|(other, _)| other == name) {
-            bail!("two checkers have the name '{name}', remove one or give --decisions another name");
+        let name = decisions.name().to_owned();
+        if found.iter().any(|(other, _)| *other == name) || is_built_in(&name) {
+            bail!("--decisions {named}: another checker has the name '{name}', choose another");
         }
+        found.push((name, Checker::Outside(Box::new(decisions))));
     }
     Ok(found)
-}
-
-/// The checker of that name, where a command may take 30 seconds to answer.
-///
-/// # Errors
-/// When the name is unknown; the message lists all names.
-pub fn find(name: &str) -> Result<Checker> {
-    find_one(name, Duration::from_secs(30))
 }
 
 fn find_one(name: &str, patience: Duration) -> Result<Checker> {
@@ -68,9 +59,13 @@ fn find_one(name: &str, patience: Duration) -> Result<Checker> {
         }
         return Ok(Checker::Outside(Box::new(Commands::new(command, patience))));
     }
-    if detect::checkers(name, &CallFilter::default()).is_some() {
+    if is_built_in(name) {
         return Ok(Checker::BuiltIn);
     }
     let names: Vec<_> = CHECKERS.iter().map(|row| row.name).collect();
     bail!("unknown checker '{name}', use one of: {}, cmd:COMMAND", names.join(", "))
+}
+
+fn is_built_in(name: &str) -> bool {
+    detect::checkers(name, &CallFilter::default()).is_some()
 }

@@ -13,6 +13,7 @@ mod parallel;
 mod progress;
 mod resplit;
 
+use crate::checkers::find;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use baseline::Baseline;
@@ -32,7 +33,7 @@ pub struct Args {
     /// Files `index.ndjson`, or folders that hold one; `-` is an index on standard input
     #[arg(required = true)]
     pub corpora: Vec<PathBuf>,
-    /// A checker of tc-detect; may be given several times [default: first-chunk, lookahead:200, full, auto]
+    /// A checker of tc-detect, or cmd:COMMAND; may be given several times [default: first-chunk, lookahead:200, full, auto]
     #[arg(short, long = "checker", value_name = "NAME")]
     pub checkers: Vec<String>,
     /// Where the recordings are, as one corpus of this name [default: the folder of each index]
@@ -57,6 +58,8 @@ pub struct Args {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
     #[command(flatten)]
+    pub outside: crate::checkers::Args,
+    #[command(flatten)]
     pub baseline: baseline::Args,
     #[command(flatten)]
     pub output: output::Args,
@@ -74,14 +77,11 @@ const MOST_JOBS: usize = 16;
 /// # Errors
 /// What is wrong with the arguments, a corpus or a checker.
 pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
-    let plan = Plan {
-        checkers: checkers(&args.checkers)?,
-        splits: args.resplit.clone(),
-        tag_parse: args.tag_parse,
-        max_line: common.max_line,
-    };
+    let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?.into_iter().unzip();
+    let plan =
+        Plan { checkers: names, splits: args.resplit.clone(), tag_parse: args.tag_parse, max_line: common.max_line };
     let mut run = Run::new(args, &plan)?;
-    let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, &plan.checkers, 1 + plan.splits.len())?;
+    let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, checkers, 1 + plan.splits.len())?;
     let work = |meter: &mut Result<Meter<'_>>, job| measure(meter, job);
     parallel::in_order(jobs(args.jobs), || feed.next(), || Meter::new(&plan), work, |done| run.take(done))?;
     feed.finish()?;

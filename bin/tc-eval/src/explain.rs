@@ -163,7 +163,7 @@ fn is_index(path: &Path) -> Result<bool> {
 fn judgings(named: &[String], outside: &checkers::Args, entry: &Entry) -> Result<(Vec<String>, Judgings)> {
     let mut names = Vec::new();
     let mut judges = Vec::new();
-    for (name, checker) in checkers::find_all(named, outside)? {
+    for (name, checker) in checkers::find(named, outside)? {
         names.push(name);
         judges.push(match checker {
             Checker::BuiltIn => None,

@@ -1,7 +1,6 @@
 //! `tc-eval`: how good is a checker of tool calls?
 
 mod args;
-#[allow(dead_code, reason = "the checkers outside of this process are being built")]
 mod checkers;
 mod corpus;
 mod diff;

@@ -138,7 +138,11 @@ impl CommandChecker {
     fn begin(&mut self, name: &str) {
         self.answers.begin(name);
         self.failure = None;
-        if self.process.is_some() {
+        if let Some(process) = &self.process {
+            if process.reads_no_more() {
+                self.process = None;
+                self.fail("it closed its input before this stream began".to_owned());
+            }
             return;
         }
         if self.failures_in_a_row >= FAILURES_IN_A_ROW || self.starts > RESTARTS {

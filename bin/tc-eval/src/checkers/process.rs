@@ -1,81 +1,22 @@
-//! A command that runs beside this process: what it reads and writes, without ever blocking, and how all of it ends.
-//!
-//! The command and its children are a process group, so that a signal of the terminal reaches this process alone, and so that they end
-//! together. A guard is the first of the group: a shell that waits on a pipe from this process, and kills the group when that pipe closes.
-//! So the group ends even where this process is killed, and its number cannot be given to another group before that.
+//! A command that runs beside this process: what it reads and writes, without ever blocking.
 
+use super::group::Group;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionbio;
-use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// The longest line that is read, in bytes. The rest of a longer line is ignored, and with it the line.
 const LINE: usize = 1 << 20;
 /// How much input may wait for the command to read it, in bytes, before this process waits for the command.
 const WAITING: usize = 1 << 16;
+/// How often a silent command is looked at: where a child of it holds its output open, no file shows that it has ended.
+const LOOK: Duration = Duration::from_millis(50);
 /// How many blocks are read before the other files are looked at.
 const BLOCKS: usize = 64;
 /// How much of the last line of standard error is kept, in bytes.
 const LAST_WORDS: usize = 300;
-
-/// The processes of one command.
-#[derive(Debug)]
-struct Group {
-    guard: Child,
-    command: Child,
-    has_ended: bool,
-}
-
-impl Group {
-    fn start(command: &str) -> io::Result<Self> {
-        let mut guard = Command::new("sh")
-            .args(["-c", "read -r line; kill -9 0"])
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let group = i32::try_from(guard.id()).unwrap_or_default();
-        let command = Command::new("sh")
-            .args(["-c", command])
-            .process_group(group)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        match command {
-            Ok(command) => Ok(Group { guard, command, has_ended: false }),
-            Err(error) => {
-                let _ = (guard.kill(), guard.wait());
-                Err(error)
-            }
-        }
-    }
-
-    /// Kills all of them, and returns how the command ended: by itself, if it had done so already.
-    fn end(&mut self) -> io::Result<ExitStatus> {
-        self.has_ended = true;
-        if let Some(group) = i32::try_from(self.guard.id()).ok().and_then(Pid::from_raw) {
-            // It fails where all have ended, which is what it is for.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        let ended = self.command.wait();
-        // The last: as long as it is not waited for, its number is the group's.
-        let _ = self.guard.wait();
-        ended
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            let _ = self.end();
-        }
-    }
-}
 
 /// How far a wait got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,6 +72,11 @@ impl Process {
             ioctl_fionbio(stderr, true)?;
         }
         Ok(process)
+    }
+
+    /// Whether the command has closed its input.
+    pub fn reads_no_more(&self) -> bool {
+        self.stdin.is_none()
     }
 
     /// Gives a line to the command. `take` gets each line that the command writes meanwhile, and returns whether it was an answer.
@@ -205,9 +151,10 @@ impl Process {
                 return Some(Progress::Late);
             }
             let mut has_moved = false;
-            match self.poll(left) {
+            match self.poll(left.min(LOOK)) {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(_) => return Some(Progress::Closed),
+                Ok([false, false, false]) if self.group.has_command_ended() => return Some(Progress::Closed),
                 Ok([may_write, may_read, may_read_errors]) => {
                     if may_read_errors {
                         self.read_errors();
@@ -247,7 +194,7 @@ impl Process {
         Ok([is_ready(stdin), is_ready(Some(0)), is_ready(stderr)])
     }
 
-    /// Writes input until the pipe is full; returns whether the command read some.
+    /// Writes input until the pipe is full; returns whether the command read some, or reads no more.
     fn write(&mut self) -> bool {
         let Some(stdin) = &mut self.stdin else { return false };
         let before = self.sent;
@@ -263,7 +210,7 @@ impl Process {
                 }
             }
         }
-        let has_moved = self.sent > before;
+        let has_moved = self.sent > before || self.stdin.is_none();
         if self.stdin.is_none() || self.sent == self.input.len() {
             self.input.clear();
             self.sent = 0;

@@ -3,7 +3,7 @@
 use super::judge::Judges;
 use super::measure::Judgings;
 use super::only::Only;
-use crate::checkers::{self, Checker};
+use crate::checkers::Checker;
 use crate::corpus::{Entries, Entry, entries};
 use anyhow::Result;
 use std::path::{Path, PathBuf};
@@ -36,24 +36,22 @@ impl<'f> Feed<'f> {
     /// The streams of `corpora` that match all of `only`, for these checkers. The recordings are in the folder `root` if there is one.
     ///
     /// # Errors
-    /// When a corpus does not exist, or a checker is unknown or cannot start: before anything is read.
+    /// When a corpus does not exist: before anything is read.
     pub fn new(
         corpora: &'f [PathBuf],
         root: Option<&'f Path>,
         only: &'f [Only],
-        checkers: &[String],
+        checkers: Vec<Checker>,
         readings: usize,
     ) -> Result<Self> {
         for corpus in corpora.iter().filter(|corpus| corpus.is_file() || corpus.is_dir()) {
             entries(corpus)?;
         }
-        let judges = checkers.iter().map(|name| {
-            Ok(match checkers::find(name)? {
-                Checker::BuiltIn => None,
-                Checker::Outside(judges) => Some(judges),
-            })
+        let judges = checkers.into_iter().map(|checker| match checker {
+            Checker::BuiltIn => None,
+            Checker::Outside(judges) => Some(judges),
         });
-        let judges = judges.collect::<Result<_>>()?;
+        let judges = judges.collect();
         Ok(Feed { corpora: corpora.iter(), root, open: None, only, judges, readings })
     }
 
