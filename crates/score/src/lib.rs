@@ -42,5 +42,5 @@ pub use requirement::{Requirement, RequirementError, names as metric_names};
 pub use statistics::Interval;
 pub use tally::{MergeError, SHOWN, Tally};
 pub use verdict::Verdict;
-pub use visible::visible;
+pub use visible::{visible, visible_ends};
 pub use wrong::WrongStream;

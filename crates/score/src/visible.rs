@@ -8,25 +8,37 @@ use std::fmt::Write;
 /// Names in a report are read by people who decide by them, so two names that differ must look different: an invisible character
 /// may neither disappear nor reorder its neighbours. An escape is never cut in two.
 pub fn visible(text: &str, limit: usize) -> String {
+    cut(text, limit, 0)
+}
+
+/// The same, cut in its middle: the end of a path or of a command tells more than its middle.
+pub fn visible_ends(text: &str, limit: usize) -> String {
+    cut(text, limit, limit / 2)
+}
+
+/// Keeps the beginning and, if it has to be cut, at most `last` characters of the end.
+fn cut(text: &str, limit: usize, last: usize) -> String {
     let mut out = String::new();
-    let mut chars = 0;
-    // The length before the last character that leaves room for `…`.
-    let mut cut = 0;
+    // Where each character of `text` that was written begins in `out`, and how many characters were written before it.
+    let mut pieces = Vec::new();
+    let mut written = 0;
     for c in text.chars() {
+        pieces.push((out.len(), written));
         let length = out.len();
         push(c, &mut out);
-        let added = out[length..].chars().count();
-        if chars + added > limit {
-            out.truncate(cut);
-            out.push('…');
-            return out;
-        }
-        chars += added;
-        if chars < limit {
-            cut = out.len();
+        written += out[length..].chars().count();
+        if last == 0 && written > limit {
+            break;
         }
     }
-    out
+    if written <= limit {
+        return out;
+    }
+    let first = limit.saturating_sub(last + 1);
+    let head = pieces.iter().rev().find(|(_, before)| *before <= first).map_or(0, |(at, _)| *at);
+    let tail = pieces.iter().find(|(_, before)| written - before <= last).map_or(out.len(), |(at, _)| *at);
+    let tail = if last == 0 { "" } else { &out[tail..] };
+    format!("{}…{tail}", &out[..head])
 }
 
 fn push(c: char, out: &mut String) {
@@ -53,6 +65,16 @@ mod tests {
     fn what_would_not_show_is_written_out() {
         assert_eq!(visible("a\nb\tc\x1b[1m\u{202e}x\u{e0041}é中", 100), "a\\nb\\tc\\x1b[1m\\u202ex\\u{e0041}é中");
         assert_eq!(visible("", 3), "");
+    }
+
+    #[test]
+    fn a_cut_in_the_middle_keeps_both_ends() {
+        assert_eq!(visible_ends("abcdefgh", 8), "abcdefgh");
+        assert_eq!(visible_ends("abcdefghi", 8), "abc…fghi");
+        assert_eq!(visible_ends("abcd\u{202e}", 6), "ab…", "an escape is whole or absent");
+        assert_eq!(visible_ends("\u{202e}abcde", 7), "…cde");
+        assert_eq!(visible_ends(&"é".repeat(10_000), 10).chars().count(), 10);
+        assert_eq!(visible_ends("ab", 1), "…");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::group::Dimension;
 use crate::metrics::{Metrics, Value};
 use crate::report::{CheckerReport, GroupChecker, GroupReport, Report};
 use crate::statistics::Interval;
-use crate::visible;
+use crate::visible_ends;
 
 /// Rows of a table. The first column has names; the others have numbers and are drawn flush right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Sheet {
 
 /// A name for a cell, of at most `limit` characters.
 pub fn name(name: &str, limit: usize) -> String {
-    if name.is_empty() { "(empty)".to_owned() } else { visible(name, limit) }
+    if name.is_empty() { "(empty)".to_owned() } else { visible_ends(name, limit) }
 }
 
 /// One row for each checker. `limit` is the most characters of a name.

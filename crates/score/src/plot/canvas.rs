@@ -8,7 +8,7 @@ use plotters::prelude::{
     ShapeStyle, Text,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{FontStyle, FontTransform, IntoFont, TextStyle};
+use plotters::style::{FontStyle, IntoFont, TextStyle};
 use std::ops::Range;
 
 /// A colour by its purpose.
@@ -91,8 +91,6 @@ pub(super) enum Side {
 pub(super) struct Lettering {
     pub ink: Ink,
     pub bold: bool,
-    /// Whether it runs upwards.
-    pub turned: bool,
     pub side: Side,
 }
 
@@ -172,9 +170,6 @@ impl Canvas<'_> {
         let mut font = ("sans-serif", LETTERS * 1.24).into_font();
         if lettering.bold {
             font = font.style(FontStyle::Bold);
-        }
-        if lettering.turned {
-            font = font.transform(FontTransform::Rotate270);
         }
         let colour = lettering.ink.colour();
         let style = TextStyle::from(font).color(&colour).pos(Pos::new(side, VPos::Center));

@@ -35,7 +35,7 @@ impl Curve {
         let points = self.drawn();
         let lowest = self.lowest.map_or_else(|| lowest(&points), |lowest| lowest.clamp(0.0, 0.999));
         let frame =
-            Frame { width: 960, height: 430, left: 62, right: 22, top: 22, bottom: 50, x: 0.0..1.0, y: lowest..1.0 };
+            Frame { width: 960, height: 440, left: 66, right: 22, top: 34, bottom: 50, x: 0.0..1.0, y: lowest..1.0 };
         let mut description = self.description.clone();
         for point in &points {
             description.text +=
@@ -88,7 +88,7 @@ fn front(points: &[&Point]) -> Vec<usize> {
 
 fn axes(canvas: &Canvas<'_>) {
     let frame = canvas.frame;
-    let faint = Lettering { ink: Ink::Faint, bold: false, turned: false, side: Side::Over };
+    let faint = Lettering { ink: Ink::Faint, bold: false, side: Side::Over };
     let rows = ticks(frame.y.clone(), 8);
     let digits = if rows.windows(2).any(|pair| pair[1] - pair[0] < 0.0099) { 1 } else { 0 };
     for row in rows {
@@ -105,8 +105,8 @@ fn axes(canvas: &Canvas<'_>) {
     canvas.line(&[floor, canvas.spot(1.0, frame.y.start)], Ink::Faint, 1);
     let middle = canvas.spot(0.5, 0.0).0;
     canvas.text("waited: share of the text without calls that had gone by", (middle, frame.height - 14), faint);
-    let middle = i32::midpoint(frame.top, frame.height - frame.bottom);
-    canvas.text("recall", (14, middle), Lettering { turned: true, ..faint });
+    // Above the numbers, and not turned beside them: the width of the reader's font is not known.
+    canvas.text("recall", (frame.left - 8, 10), Lettering { side: Side::Before, ..faint });
 }
 
 fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
@@ -156,7 +156,7 @@ fn marks(canvas: &Canvas<'_>, points: &[&Point], lowest: f64) {
         let is_best = front.contains(&index);
         canvas.disc(point, 5, Ink::Value, is_best);
         if let Some(place) = placed[index] {
-            let lettering = Lettering { ink: Ink::Text, bold: is_best, turned: false, side: place.side };
+            let lettering = Lettering { ink: Ink::Text, bold: is_best, side: place.side };
             canvas.text(name, place.anchor(), lettering);
         }
     }

@@ -37,7 +37,7 @@ pub struct Histogram {
 }
 
 const HALF: i32 = 70;
-const LETTERING: Lettering = Lettering { ink: Ink::Faint, bold: false, turned: false, side: Side::Over };
+const LETTERING: Lettering = Lettering { ink: Ink::Faint, bold: false, side: Side::Over };
 
 impl Histogram {
     /// The plot. Both directions have one scale; a bar of one stream can be seen however long the longest is.

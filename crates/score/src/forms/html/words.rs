@@ -1,7 +1,7 @@
 //! Names as they are shown, and what the words of the page mean.
 
 use crate::forms::number::count;
-use crate::visible;
+use crate::{visible, visible_ends};
 use maud::{Markup, html};
 
 /// Characters of a name in a table; what is longer is cut.
@@ -30,7 +30,7 @@ pub fn plain_name(name: &str) -> String {
 
 /// A name beside a point of a plot.
 pub fn label(name: &str) -> String {
-    if name.is_empty() { "(empty)".to_owned() } else { visible(name, LABEL_LIMIT) }
+    if name.is_empty() { "(empty)".to_owned() } else { visible_ends(name, LABEL_LIMIT) }
 }
 
 /// The words with which a checker explains its answer.
