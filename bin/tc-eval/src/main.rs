@@ -12,6 +12,8 @@ mod label;
 mod merge;
 #[allow(dead_code, reason = "the parts that use it are being built")]
 mod read;
+mod reading;
+mod recordings;
 mod report_card;
 mod split;
 

@@ -1,20 +1,302 @@
 //! Names the deviations of providers that recordings show.
 
-use std::path::PathBuf;
+mod frames;
+mod saved;
+
+use crate::corpus;
+use crate::read::{Origin, ReadSettings, each_event};
+use crate::reading::FullReading;
+use crate::recordings::{Candidate, candidates};
+use anyhow::{Context, Result};
+use event::payload::{ContentDelta, StreamStart};
+use event::{Event, Kind, Text};
+use score::Label;
+use score::deviation::{
+    Card, Deviation, DeviationFinder, DeviationPlace, GroupKey, LEAKED_MARKUP, REASONING_IN_TEXT, card_changes,
+    card_forms,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
 use stdio::Status;
+use tag::lint::Lint;
+use upstream::tape::Tape;
+use upstream::{Api, LOOKED_AT, RecordingForm};
+
+/// The form of the output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Form {
+    /// For people
+    #[default]
+    Text,
+    /// One line of JSON for each deviation of each group, as --save writes it
+    Json,
+    /// A table, for the summary of a CI job
+    Markdown,
+}
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tc-eval report-card recordings/
+  tc-eval report-card recordings/ --save card.ndjson
+  tc-eval report-card recordings/ --expect card.ndjson --format markdown")]
 pub struct Args {
-    /// The files to read
-    #[arg(required = true)]
+    /// Recordings, folders of recordings, and files `index.ndjson` or folders that hold one
+    #[arg(required = true, value_name = "RECORDING-OR-CORPUS")]
     pub files: Vec<PathBuf>,
+    /// The API of bodies; without it each body shows its API
+    #[arg(short, long, value_name = "API")]
+    pub api: Option<String>,
+    /// The form of the output
+    #[arg(short, long, value_enum, default_value_t)]
+    pub format: Form,
+    /// End with 1 when deviations differ from those of this saved card; counts may differ
+    #[arg(long, value_name = "FILE")]
+    pub expect: Option<PathBuf>,
+    /// Write the card into this file, as lines of JSON that --expect reads and people can edit
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
 }
 
 /// Names the deviations of providers that recordings show.
 ///
 /// # Errors
 /// What is wrong with the arguments or a file.
-pub fn report_card(_args: &Args) -> anyhow::Result<Status> {
-    anyhow::bail!("not built yet")
+pub fn report_card(args: &Args) -> Result<Status> {
+    let expected = args.expect.as_deref().map(saved::read).transpose()?;
+    let api = args.api.as_deref().map(named_api).transpose()?;
+    let mut maker = CardMaker { card: Card::default(), lint: Lint::new(&tag::Look::new("auto")?), skipped: 0 };
+    for path in &args.files {
+        if is_corpus(path) {
+            maker.corpus(path, api)?;
+        } else {
+            maker.recordings(path, api)?;
+        }
+    }
+    if maker.skipped > 0 {
+        stdio::message("tc-eval", &skipped(maker.skipped));
+    }
+    if maker.card.streams == 0 {
+        anyhow::bail!("no recorded stream; name bodies, tapes or logs, or folders that hold some");
+    }
+    let lines = maker.card.lines();
+    if let Some(path) = &args.save {
+        saved::write(path, &card_forms::json(&lines))?;
+    }
+    let mut out = match args.format {
+        Form::Text => card_forms::text(&lines),
+        Form::Json => card_forms::json(&lines),
+        Form::Markdown => card_forms::markdown(&lines),
+    };
+    let differences = expected.map(|expected| card_changes(&expected, &lines)).unwrap_or_default();
+    if args.expect.is_some() && args.format == Form::Text {
+        // Of a card that is checked, what changed is all that matters.
+        out = differences.iter().map(|line| format!("{line}\n")).collect();
+    } else {
+        differences.iter().for_each(|line| stdio::message("tc-eval", line));
+    }
+    stdio::check_output()?;
+    let mut stdout = stdio::Output::new();
+    stdout.put(out.as_bytes())?;
+    stdout.flush()?;
+    Ok(if differences.is_empty() { Status::Done } else { Status::No })
+}
+
+fn named_api(name: &str) -> Result<Api> {
+    let known = || Api::ALL.map(Api::name).join(", ");
+    Api::from_name(name).with_context(|| format!("--api: no API {name}; it is one of {}", known()))
+}
+
+/// Whether `path` is an index, or a folder that holds one.
+fn is_corpus(path: &Path) -> bool {
+    path == Path::new("-")
+        || path.file_name().is_some_and(|name| name == "index.ndjson")
+        || path.join("index.ndjson").is_file()
+}
+
+fn skipped(count: u64) -> String {
+    match count {
+        1 => "1 file of the folders is not a recording and was skipped".to_owned(),
+        _ => format!("{count} files of the folders are not recordings and were skipped"),
+    }
+}
+
+/// Makes a card of recordings.
+struct CardMaker {
+    card: Card,
+    lint: Lint,
+    /// Files of folders that are not recordings.
+    skipped: u64,
+}
+
+/// One stream while it is read.
+#[derive(Default)]
+struct OpenStream {
+    finder: DeviationFinder,
+    key: GroupKey,
+    /// The answer of choice 0 where calls are native, for markup that leaked into it.
+    text: String,
+    is_tag_mode: bool,
+    place: DeviationPlace,
+}
+
+/// The most bytes of a text that are searched for markup.
+const LINTED: usize = 16 << 20;
+
+/// Deviations of the bytes of one stream.
+type Notes = Vec<(&'static Deviation, DeviationPlace)>;
+
+impl CardMaker {
+    fn corpus(&mut self, path: &Path, api: Option<Api>) -> Result<()> {
+        for entry in corpus::entries(path)? {
+            let entry = entry?;
+            let label = &entry.label;
+            let settings = ReadSettings {
+                api: label.api.as_deref().map(named_api).transpose()?.or(api),
+                part: label.part,
+                model: label.model.clone(),
+                tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
+                tools_mode: label.tools_mode.clone(),
+                dialect: label.dialect.clone(),
+                ..ReadSettings::default()
+            };
+            self.recording(&entry.path, &settings, Some(label))?;
+        }
+        Ok(())
+    }
+
+    fn recordings(&mut self, path: &Path, api: Option<Api>) -> Result<()> {
+        for Candidate { path, is_named } in candidates(&[path.to_owned()])? {
+            let settings = ReadSettings { api, ..ReadSettings::default() };
+            match self.recording(&path, &settings, None) {
+                Err(_) if !is_named => self.skipped += 1,
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn recording(&mut self, path: &Path, settings: &ReadSettings, label: Option<&Label>) -> Result<()> {
+        let name = path.display();
+        let bytes =
+            std::fs::read(path).map_err(|e| anyhow::anyhow!("{name}: {e}; check the path and its permissions"))?;
+        let notes = notes(&bytes, settings);
+        let mut open: HashMap<u64, OpenStream> = HashMap::new();
+        let mut done: Vec<(u64, OpenStream)> = Vec::new();
+        let mut reading = FullReading::new();
+        each_event(path, &bytes, settings, &mut |event, origin: Origin| {
+            if origin.part == 0 {
+                return;
+            }
+            let stream = open.entry(origin.part).or_default();
+            stream.push(event, origin.offset);
+            reading.push(event, origin, &mut |event| stream.read(event));
+            if event.kind() == Kind::StreamEnd
+                && let Some(stream) = open.remove(&origin.part)
+            {
+                done.push((origin.part, stream));
+            }
+        })?;
+        for (part, mut stream) in open {
+            reading.finish(part, &mut |event| stream.read(event));
+            done.push((part, stream));
+        }
+        done.sort_by_key(|(part, _)| *part);
+        let is_alone = settings.part.is_none() && done.len() == 1;
+        for (part, stream) in done {
+            let notes = notes.get(&part).map(Vec::as_slice).unwrap_or_default();
+            self.add(path, (!is_alone).then_some(part), stream, notes, label);
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        path: &Path,
+        part: Option<u64>,
+        mut stream: OpenStream,
+        notes: &[(&'static Deviation, DeviationPlace)],
+        label: Option<&Label>,
+    ) {
+        for (deviation, place) in notes {
+            stream.finder.note(deviation, *place);
+        }
+        if !stream.is_tag_mode {
+            for finding in self.lint.search(&stream.text) {
+                let is_reasoning = ["think", "reason"].iter().any(|word| finding.marker.to_lowercase().contains(word));
+                let deviation = if is_reasoning { REASONING_IN_TEXT } else { LEAKED_MARKUP };
+                stream.finder.note(deviation, stream.place);
+            }
+        }
+        let mut key = stream.key;
+        if let Some(label) = label {
+            key.provider = label.provider.clone().unwrap_or_default();
+            if let Some(model) = &label.model {
+                key.model.clone_from(model);
+            }
+            if let Some(api) = &label.api {
+                key.api.clone_from(api);
+            }
+        }
+        self.card.add(key, &path.to_string_lossy(), part, &stream.finder.finish());
+    }
+}
+
+impl OpenStream {
+    /// Takes the next event as the stream has it.
+    fn push(&mut self, event: &Event<'_>, offset: u64) {
+        self.place = DeviationPlace { event: self.place.event + 1, offset };
+        self.finder.push(event, offset);
+        match event.kind() {
+            Kind::StreamStart => {
+                let start = StreamStart::read(event);
+                let text = |text: Option<Text<'_>>| text.map(|t| t.str().into_owned()).unwrap_or_default();
+                (self.key.api, self.key.model) = (text(start.api), text(start.model));
+                self.is_tag_mode = text(start.tools_mode) == "tag";
+            }
+            Kind::ContentDelta if event.choice() == 0 && self.text.len() < LINTED => {
+                self.text += &ContentDelta::read(event).text.str();
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes the next event of the full reading.
+    fn read(&mut self, event: &Event<'_>) {
+        self.finder.push_reading(event);
+    }
+}
+
+/// What the bytes of each stream of a recording show, by its number. A log has no bytes of a provider.
+fn notes(bytes: &[u8], settings: &ReadSettings) -> BTreeMap<u64, Notes> {
+    let mut out: BTreeMap<u64, Notes> = BTreeMap::new();
+    match RecordingForm::of(bytes) {
+        RecordingForm::Log => {}
+        RecordingForm::Body => {
+            let api = settings.api.or_else(|| upstream::recognise(&bytes[..bytes.len().min(LOOKED_AT)], true));
+            if let Some(api) = api {
+                let notes = out.entry(1).or_default();
+                frames::search(bytes, api, &mut |deviation, at| note(notes, deviation, at));
+            }
+        }
+        RecordingForm::Tape => {
+            // What is wrong with a tape is reported where its events are read.
+            let tape = std::str::from_utf8(bytes).ok().and_then(|text| Tape::read(text).ok());
+            for (part, exchange) in (1..).zip(tape.iter().flat_map(|tape| &tape.exchanges)) {
+                let Some(api) = Api::from_name(&exchange.api) else { continue };
+                let notes = out.entry(part).or_default();
+                // The places of a tape are its lines, and not the bytes that were received.
+                frames::search(&exchange.body(), api, &mut |deviation, _| note(notes, deviation, 0));
+            }
+        }
+    }
+    out
+}
+
+/// Keeps the first place of each deviation, since a body can show one in each of its lines.
+fn note(notes: &mut Notes, deviation: &'static Deviation, at: usize) {
+    if notes.iter().all(|(known, _)| *known != deviation) {
+        notes.push((deviation, DeviationPlace { event: 0, offset: at as u64 }));
+    }
 }

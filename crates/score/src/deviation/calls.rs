@@ -45,7 +45,7 @@ impl Calls {
         if has_indexes && delta.index.is_none() {
             found(INDEX_MISSING);
         }
-        let at = self.route(delta.index, id.as_deref(), name.as_deref(), has_indexes, found);
+        let at = self.route(delta, id.as_deref(), name.as_deref(), has_indexes, found);
         let Some(call) = self.calls.get_mut(at) else { return };
         call.take(id, name, arguments, found);
     }
@@ -53,23 +53,36 @@ impl Calls {
     /// The call that the delta belongs to, by the rule of docs/protocol.md; a new one is added.
     fn route(
         &mut self,
-        index: Option<i64>,
+        delta: &ToolCallDelta<'_>,
         id: Option<&str>,
         name: Option<&str>,
         has_indexes: bool,
         found: &mut dyn FnMut(&'static Deviation),
     ) -> usize {
+        let index = delta.index;
         let known = id.and_then(|id| self.calls.iter().position(|c| c.id.as_deref() == Some(id)));
         if let Some(at) = known {
+            let call = self.calls.get_mut(at);
+            // A new label of a known call, which later deltas without an id may name.
+            if let Some(call) = call.filter(|call| index.is_some() && call.index != index) {
+                call.index = index;
+                if has_indexes {
+                    found(INDEX_ODD);
+                }
+            }
             return at;
         }
         let at_index = index.and_then(|index| self.calls.iter().rposition(|c| c.index == Some(index)));
         if let Some((at, call)) = at_index.and_then(|at| Some((at, self.calls.get(at)?))) {
             let is_over = call.scanner.is_balanced();
-            let begins = match id {
-                Some(_) => call.id.is_some() && (name.is_some_and(|n| !call.is_named(n)) || is_over),
-                None => name.is_some() && is_over && !call.is_named(name.unwrap_or_default()),
-            };
+            let is_copy = delta.arguments.is_some_and(|arguments| *arguments.str() == *call.text);
+            // A call whose name has not come yet may get it now.
+            let begins = call.name.is_some()
+                && !is_copy
+                && match id {
+                    Some(_) => call.id.is_some() && (is_over || name.is_some_and(|name| !call.is_named(name))),
+                    None => name.is_some() && is_over,
+                };
             if !begins {
                 return at;
             }
@@ -81,6 +94,14 @@ impl Calls {
         }
         self.calls.push(Call { index, ..Call::default() });
         self.calls.len() - 1
+    }
+
+    /// Drops a call that was taken back.
+    pub fn retract(&mut self, index: Option<i64>, id: Option<&str>) {
+        self.calls.retain(|call| match id {
+            Some(id) => call.id.as_deref() != Some(id),
+            None => call.index != index,
+        });
     }
 
     /// Takes the end of the stream. `was_cut`: not by the choice of the provider.

@@ -2,11 +2,13 @@
 
 use super::calls::Calls;
 use super::table::{
-    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS, NO_FINISH,
-    REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES, TEXT_AFTER_CALL, TEXT_BEFORE_CALL, TOOL_USE_FAILED,
-    WHITE_SPACE_BEFORE_CALL, of_warning,
+    CONNECTION_CUT, Deviation, ERROR_IN_STREAM, FINISH_HIDES_CUT, FINISH_LIES, INVALID_ARGUMENTS, MESSAGE_RESTARTED,
+    NO_FINISH, REASONING_BEFORE_CALL, SERVER_ITEMS, SEVERAL_CHOICES, TEXT_AFTER_CALL, TEXT_BEFORE_CALL,
+    TOOL_USE_FAILED, WHITE_SPACE_BEFORE_CALL, of_warning,
 };
-use event::payload::{FinishReason, StreamEnd, ToolCallDelta};
+use event::payload::{
+    ContentDelta, Error, FinishReason, Retract, StreamEnd, StreamStart, Thinking, ToolCall, ToolCallDelta, Warning,
+};
 use event::{Event, Kind, Text};
 use std::collections::BTreeMap;
 
@@ -68,7 +70,7 @@ impl DeviationFinder {
         }
         match event.kind() {
             Kind::StreamStart => {
-                let api = event.get_str("api");
+                let api = StreamStart::read(event).api.map(Text::str);
                 self.has_indexes = matches!(api.as_deref(), Some("openai-chat" | "mistral"));
             }
             Kind::ToolCallDelta => {
@@ -79,12 +81,18 @@ impl DeviationFinder {
                     found.entry(deviation.code).or_insert(place);
                 });
             }
+            Kind::Retract => {
+                let retract = Retract::read(event);
+                let id = retract.tool_id.map(Text::str);
+                let index = retract.index;
+                self.choices.entry(choice).or_default().calls.retract(index, id.as_deref());
+            }
             Kind::ServerItem => self.find(SERVER_ITEMS),
             Kind::Error => {
                 self.has_failed = true;
-                match event.get_str("code").as_deref() {
-                    Some("disconnected") => {}
-                    Some("tool_use_failed") => self.find(TOOL_USE_FAILED),
+                match &*Error::read(event).code.str() {
+                    "disconnected" => {}
+                    "tool_use_failed" => self.find(TOOL_USE_FAILED),
                     _ => self.find(ERROR_IN_STREAM),
                 }
             }
@@ -101,7 +109,7 @@ impl DeviationFinder {
         let reading = &mut self.choices.entry(choice).or_default().reading;
         match event.kind() {
             Kind::ContentDelta => {
-                let text = event.get_str("text").unwrap_or_default();
+                let text = ContentDelta::read(event).text.str();
                 let is_blank = text.trim().is_empty();
                 reading.has_white_space |= !text.is_empty();
                 reading.has_text |= !is_blank;
@@ -109,11 +117,11 @@ impl DeviationFinder {
                     self.find(TEXT_AFTER_CALL);
                 }
             }
-            Kind::Thinking => reading.has_reasoning |= event.get_str("text").is_some_and(|text| !text.is_empty()),
+            Kind::Thinking => reading.has_reasoning |= !Thinking::read(event).text.is_empty(),
             Kind::ToolCallDelta => self.call(choice),
             Kind::ToolCall => {
                 self.call(choice);
-                let code = event.get("error").and_then(|error| error.get_str("code"));
+                let code = ToolCall::read(event).error.map(|error| error.code.str());
                 match code.as_deref() {
                     Some("incomplete") => {
                         self.choices.entry(choice).or_default().reading.has_cut_call = true;
@@ -123,8 +131,11 @@ impl DeviationFinder {
                 }
             }
             Kind::Warning => {
-                let deviation = event.get_str("code").and_then(|code| of_warning(&code));
+                let deviation = of_warning(&Warning::read(event).code.str());
                 if let Some(deviation) = deviation {
+                    if deviation == MESSAGE_RESTARTED {
+                        *reading = Reading::default();
+                    }
                     self.find(deviation);
                 }
             }

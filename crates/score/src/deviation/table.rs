@@ -50,6 +50,7 @@ deviations! {
     TEXT_BEFORE_CALL "text_before_call" Some(21), "text comes before the first call";
     WHITE_SPACE_BEFORE_CALL "white_space_before_call" Some(21), "only white space comes before the first call";
     REASONING_BEFORE_CALL "reasoning_before_call" Some(22), "reasoning comes before the first call";
+    REASONING_IN_TEXT "reasoning_in_text" Some(22), "tags of reasoning are in the text of the answer";
     TEXT_AFTER_CALL "text_after_call" Some(23), "text comes after a call";
     LEAKED_MARKUP "leaked_markup" Some(24), "markup of a call is in the text of a stream with native calls";
     WHOLE_CALL_IN_ONE_CHUNK "whole_call_in_one_chunk" Some(25), "a call comes whole, with its name and arguments in one delta";

@@ -1,0 +1,78 @@
+//! The full reading of recorded streams: `tag-parse` and `tc-accumulate` in this process.
+
+use crate::read::Origin;
+use accumulate::Accumulate;
+use event::payload::StreamStart;
+use event::{Chain, Event, Kind, Machine, Payload, Sink};
+use std::collections::HashMap;
+use std::rc::Rc;
+use tag::Streams;
+
+/// Reads the streams of one recording to their calls. Deltas pass too.
+pub struct FullReading {
+    tag: Streams,
+    options: Rc<accumulate::Options>,
+    /// The open streams by their number.
+    open: HashMap<u64, Box<dyn Machine>>,
+}
+
+/// Takes the events of a reading.
+pub type TakeReading<'t> = dyn FnMut(&Event<'_>) + 't;
+
+impl FullReading {
+    /// A reading that takes calls out of the text of streams of tag mode.
+    pub fn new() -> Self {
+        let options = Rc::new(accumulate::Options { keep_deltas: true, ..accumulate::Options::default() });
+        FullReading { tag: Streams::new(tag::Options::default()), options, open: HashMap::new() }
+    }
+
+    /// Takes the next event of the recording, and gives what a pipe of the two commands would write for it.
+    pub fn push(&mut self, event: &Event<'_>, origin: Origin, take: &mut TakeReading<'_>) {
+        if origin.part == 0 {
+            return;
+        }
+        let pipe = self.open.entry(origin.part).or_insert_with(|| machine(&self.tag, &self.options, event));
+        pipe.push(event, &mut Out { event: Some(event), take });
+        if event.kind() == Kind::StreamEnd {
+            self.open.remove(&origin.part);
+        }
+    }
+
+    /// Takes the end of a stream that has none of its own.
+    pub fn finish(&mut self, part: u64, take: &mut TakeReading<'_>) {
+        if let Some(mut pipe) = self.open.remove(&part) {
+            pipe.finish(&mut Out { event: None, take });
+        }
+    }
+}
+
+/// The machine of the stream that `first` begins. `tag-parse` would also read a stream without `tools_mode`; a recorded body has none,
+/// and its calls are native.
+fn machine(tag: &Streams, options: &Rc<accumulate::Options>, first: &Event<'_>) -> Box<dyn Machine> {
+    let options = Rc::clone(options);
+    let mode = (first.kind() == Kind::StreamStart).then(|| StreamStart::read(first).tools_mode).flatten();
+    if mode.is_none_or(|mode| mode.str() != "tag") {
+        return Box::new(Accumulate::new(options));
+    }
+    Box::new(Chain::new(tag.begin(first), move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
+}
+
+struct Out<'o, 'e, 't> {
+    /// The event at hand.
+    event: Option<&'o Event<'e>>,
+    take: &'o mut TakeReading<'t>,
+}
+
+impl Sink for Out<'_, '_, '_> {
+    fn pass(&mut self) {
+        if let Some(event) = self.event {
+            (self.take)(event);
+        }
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        (self.take)(&Event::of(payload, None, choice, None));
+    }
+
+    fn line(&mut self, _: &str) {}
+}

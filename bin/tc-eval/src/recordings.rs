@@ -1,0 +1,59 @@
+//! The files that a user names, and those in folders.
+
+use anyhow::{Result, anyhow};
+use std::path::{Path, PathBuf};
+
+/// A file that may be a recording.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Candidate {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether the user named it, and not the folder that holds it. Of a folder, files of other kinds are skipped.
+    pub is_named: bool,
+}
+
+/// The files of `paths` in the order of their names: a file is itself, a folder is walked. Of a folder, hidden files, indexes, links to
+/// folders and what is not an ordinary file (a pipe would never end) are left out, and so is a log `NAME.events.ndjson` beside
+/// `NAME.sse`, `.ndjson` or `.json`, since it was made of that body.
+///
+/// # Errors
+/// When a path does not exist, or a folder cannot be read.
+pub fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
+    let mut out = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            walk(path, &mut out)?;
+        } else {
+            out.push(Candidate { path: path.clone(), is_named: true });
+        }
+    }
+    Ok(out)
+}
+
+fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {
+    let unreadable = |e: std::io::Error| anyhow!("{}: {e}; check the path and its permissions", folder.display());
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        entries.push(entry.map_err(unreadable)?);
+    }
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        let kind = entry.file_type().map_err(unreadable)?;
+        if name.starts_with('.') || name == "index.ndjson" || name.ends_with(".draft") || is_made(&path, &name) {
+            continue;
+        }
+        if kind.is_dir() {
+            walk(&path, out)?;
+        } else if path.is_file() {
+            out.push(Candidate { path, is_named: false });
+        }
+    }
+    Ok(())
+}
+
+fn is_made(path: &Path, name: &str) -> bool {
+    let Some(stem) = name.strip_suffix(".events.ndjson") else { return false };
+    ["sse", "ndjson", "json"].iter().any(|end| path.with_file_name(format!("{stem}.{end}")).is_file())
+}
