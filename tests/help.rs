@@ -3,6 +3,10 @@
 #[path = "pipeline/bins.rs"]
 mod bins;
 
+/// The commands within a command.
+const SUBCOMMANDS: [&str; 6] =
+    ["tc-eval label", "tc-eval explain", "tc-eval diff", "tc-eval report-card", "tc-eval merge", "tc-eval fit"];
+
 /// The help of a command on a terminal of this width.
 fn help(command: &str, columns: usize) -> String {
     let output = bins::bash(&format!("COLUMNS={columns} {command} --help"), bins::root()).output().expect("bash runs");
@@ -37,7 +41,7 @@ fn ragged(text: &str, columns: usize) -> Vec<String> {
 #[test]
 fn help_texts_fit_and_wrap_once() {
     let mut wrong = Vec::new();
-    for command in bins::COMMANDS {
+    for command in bins::COMMANDS.into_iter().chain(SUBCOMMANDS) {
         // Examples are typed as they are shown, so they must not be wrapped.
         let text = help(command, 300);
         let examples =

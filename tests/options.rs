@@ -6,7 +6,8 @@ mod bins;
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 6] = ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view"];
+const COMMANDS: [&str; 7] =
+    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval"];
 
 /// The letter of each long option that has one, for all commands.
 const LETTERS: [(&str, char); 16] = [
@@ -86,6 +87,7 @@ fn every_command_proposes_what_was_meant() {
         ("tc-detect --checkers full", "did you mean '--checker'?"),
         ("tc-accumulate --tool x.json", "did you mean '--tools'?"),
         ("tool-exec --tool x.json", "did you mean '--tools'?"),
+        ("tc-eval --checkers full", "did you mean '--checker'?"),
         ("tc-view --formats json", "did you mean '--format'?"),
         ("tc-view --format jsn", "did you mean 'json'?"),
     ] {

@@ -78,8 +78,14 @@ const MOST_JOBS: usize = 16;
 /// What is wrong with the arguments, a corpus or a checker.
 pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     let (names, checkers) = find(&checkers(&args.checkers)?, &args.outside)?.into_iter().unzip();
-    let plan =
-        Plan { checkers: names, splits: args.resplit.clone(), tag_parse: args.tag_parse, max_line: common.max_line };
+    let plan = Plan {
+        checkers: names,
+        splits: args.resplit.clone(),
+        tag_parse: args.tag_parse,
+        no_time: common.no_time,
+        strict: common.strict,
+        max_line: common.max_line,
+    };
     let mut run = Run::new(args, &plan)?;
     let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, checkers, 1 + plan.splits.len())?;
     let work = |meter: &mut Result<Meter<'_>>, job| measure(meter, job);
@@ -149,6 +155,7 @@ impl<'r> Run<'r> {
                 self.unlabelled += 1;
                 self.counts.tally_mut().add_unlabelled();
             }
+            Done::Unreadable(e) if self.plan.strict => return Err(e),
             Done::Unreadable(e) => {
                 self.unreadable += 1;
                 self.counts.tally_mut().add_unreadable();

@@ -79,7 +79,14 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
     };
     let named = evaluate::checkers(&args.checkers)?;
     let (names, judgings) = judgings(&named, &args.outside, &entry)?;
-    let plan = Plan { checkers: names, splits: Vec::new(), tag_parse: args.tag_parse, max_line: common.max_line };
+    let plan = Plan {
+        checkers: names,
+        splits: Vec::new(),
+        tag_parse: args.tag_parse,
+        no_time: common.no_time,
+        strict: common.strict,
+        max_line: common.max_line,
+    };
     let measured = Meter::new(&plan)?.measure(&entry, judgings)?;
     let explanation = Explanation::new(&entry, &plan, &measured)?;
     let text = match args.format {

@@ -31,6 +31,8 @@ pub struct ReadSettings {
     pub dialect: Option<String>,
     /// The most bytes of one frame of a body or one line of a log; 64 MiB by default.
     pub max_line: Option<usize>,
+    /// Whether a line of a log that is not an event is an error; by default it is skipped.
+    pub strict: bool,
     /// The sizes of the pieces in which bytes reach the decoder; by default lines, or the reads of a tape.
     pub pieces: Option<Sizes>,
 }
@@ -53,7 +55,7 @@ type Take<'t> = dyn FnMut(&Event<'_>, Origin) + 't;
 /// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for messages.
 ///
 /// The events of a body or a tape have no `stream` and no `t`; those of a log are as they were written. Lines of a log that are not
-/// events are skipped.
+/// events are skipped, unless the settings are strict.
 ///
 /// # Errors
 /// When the file is neither a body of a known API nor a tape nor a log, or has no stream of the number `part`.
@@ -61,7 +63,7 @@ pub fn each_event(path: &Path, bytes: &[u8], settings: &ReadSettings, take: &mut
     read(Source::of_bytes(bytes), settings, take).with_context(|| path.display().to_string())
 }
 
-/// As [`each_event`], of the file at `path`. A file of more than a few MiB is read in pieces, but for a tape, which is read whole.
+/// As [`each_event`], of the file at `path`. A file of more than 1 MiB is read in pieces, but for a tape, which is read whole.
 /// `buffer` is memory that calls share.
 ///
 /// # Errors

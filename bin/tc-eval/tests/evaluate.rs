@@ -278,6 +278,25 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
 }
 
 #[test]
+fn strict_ends_at_the_first_fault_and_no_time_leaves_times_out() {
+    let folder = Folder::new();
+    folder.write(
+        "log.ndjson",
+        "{\"type\":\"stream_start\",\"v\":1}\nhello\n\n{\"type\":\"stream_end\",\"t\":7,\"finish_reason\":\"stop\"}\n",
+    );
+    let label = |id: &str, file: &str| format!("{}\n", json!({"id": id, "file": file, "has_tool_call": false}));
+    folder.write("index.ndjson", label("a", "none") + &label("b", "log.ndjson"));
+    let run = |args: &[&str]| folder.run(&[&[".", "-c", "full", "--list"], args].concat());
+    let lax = run(&[]);
+    assert_eq!((lax.lines().len(), lax.lines()[0]["end"]["ms"].as_f64(), lax.status), (1, Some(7.0), Some(2)));
+    assert!(run(&["--no-time"]).lines()[0]["end"]["ms"].is_null());
+    let strict = run(&["--strict"]);
+    assert!(strict.out.is_empty() && strict.status == Some(2) && strict.err.lines().count() == 1, "{strict:?}");
+    let strict = run(&["--strict", "--only", "id=b"]);
+    assert!(strict.err.contains("log.ndjson: line 2 is not an event") && strict.status == Some(2), "{strict:?}");
+}
+
+#[test]
 fn mistakes_in_the_arguments_are_one_line() {
     let folder = body(&[TEXT, STOP]);
     folder.write("index.ndjson", label("x", false, &json!({})));

@@ -15,7 +15,7 @@ pub struct CallReader {
     reading: Reading,
 }
 
-/// What stands behind `tag-parse`.
+/// The stages after `tag-parse`.
 struct Reading {
     accumulate: Accumulate,
     /// Finds the first event of a call.

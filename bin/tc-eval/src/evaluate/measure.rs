@@ -26,6 +26,10 @@ pub struct Plan {
     pub splits: Vec<Split>,
     /// Whether checkers see the stream as `tag-parse` passes it.
     pub tag_parse: bool,
+    /// Whether recorded times are left out.
+    pub no_time: bool,
+    /// Whether a line of a log that is not an event is an error.
+    pub strict: bool,
     /// The most bytes of one frame or line of a recording.
     pub max_line: usize,
 }
@@ -168,7 +172,8 @@ impl<'p> Meter<'p> {
                 has_others = true;
                 return;
             }
-            let mut push = |event: &Event<'_>| stream.get_or_insert_with(|| begin(event)).push(event, origin.ms);
+            let ms = origin.ms.filter(|_| !plan.no_time);
+            let mut push = |event: &Event<'_>| stream.get_or_insert_with(|| begin(event)).push(event, ms);
             match &mut resplit {
                 Some(resplit) => resplit.push(event, &mut push),
                 None => push(event),
@@ -287,6 +292,7 @@ pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<Read
         tools_mode,
         dialect: label.dialect.clone(),
         max_line: Some(plan.max_line),
+        strict: plan.strict,
         pieces: split.map(|split| split.sizes(&label.id)),
     })
 }

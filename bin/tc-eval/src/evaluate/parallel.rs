@@ -1,4 +1,4 @@
-//! Work in several threads whose results come out in order, with a bound on how many of them wait.
+//! Work in several threads with results in the order of the jobs, and with a bound on how many of them wait.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};

@@ -19,6 +19,7 @@ pub(super) fn read(source: Source<'_>, settings: &ReadSettings, take: &mut Take<
         scanner: Scanner::default(),
         open: HashMap::new(),
         parts: 0,
+        number: 0,
         offset: 0,
         take,
     };
@@ -31,17 +32,17 @@ pub(super) fn read(source: Source<'_>, settings: &ReadSettings, take: &mut Take<
             }
             match line.strip_suffix(b"\n") {
                 None => begun.extend_from_slice(line),
-                Some(line) if begun.is_empty() => log.line(line),
+                Some(line) if begun.is_empty() => log.line(line)?,
                 Some(line) => {
                     begun.extend_from_slice(line);
-                    log.line(&begun);
+                    log.line(&begun)?;
                     begun.clear();
                 }
             }
         }
         Ok(true)
     })?;
-    log.line(&begun);
+    log.line(&begun)?;
     Ok(log.parts)
 }
 
@@ -54,17 +55,24 @@ struct Log<'l, 't> {
     open: HashMap<Box<str>, u64>,
     /// How many streams have begun.
     parts: u64,
-    /// Where the line at hand ends.
+    /// The number of the line at hand, and where it ends.
+    number: u64,
     offset: u64,
     take: &'l mut Take<'t>,
 }
 
 impl Log<'_, '_> {
-    fn line(&mut self, line: &[u8]) {
-        let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else { return };
+    fn line(&mut self, line: &[u8]) -> Result<()> {
+        self.number += 1;
+        let Ok(Ok(event)) = std::str::from_utf8(line).map(|line| self.scanner.read(line)) else {
+            if self.settings.strict && !line.trim_ascii().is_empty() {
+                bail!("line {} is not an event; mend it or leave out --strict", self.number);
+            }
+            return Ok(());
+        };
         let part = part(&mut self.open, &mut self.parts, &event);
         if !self.settings.reads(part) {
-            return;
+            return Ok(());
         }
         let ms = event.t().and_then(Raw::f64).filter(|ms| ms.is_finite() && *ms >= 0.0);
         let origin = Origin { part, offset: self.offset, ms };
@@ -72,10 +80,12 @@ impl Log<'_, '_> {
             let start = completed(StreamStart::read(&event), self.settings, self.tools.as_deref());
             if let Some(start) = start {
                 let payload = Payload::from(start);
-                return (self.take)(&Event::of(&payload, event.stream(), event.choice(), event.t()), origin);
+                (self.take)(&Event::of(&payload, event.stream(), event.choice(), event.t()), origin);
+                return Ok(());
             }
         }
         (self.take)(&event, origin);
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Files up to this size are read whole, in bytes.
-const WHOLE: u64 = 4 << 20;
+const WHOLE: u64 = 1 << 20;
 /// How much of a longer file is read at once, in bytes.
 const BLOCK: usize = 64 << 10;
 
