@@ -4,6 +4,7 @@
 //! streams are listed as skipped tests with a message: whether the run passes is decided by the requirements, and a CI system that
 //! counted failures of its own would disagree with the exit status.
 
+use super::number::characters;
 use crate::baseline::{AnswerChange, BaselineReport};
 use crate::command_line::explain;
 use crate::measured::Answer;
@@ -45,7 +46,8 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
     let wrong: Vec<_> = checker.missed.iter().chain(&checker.false_yes).collect();
     let list: Vec<_> = wrong.iter().map(|stream| format!("{}\n", of_wrong(&checker.name, stream))).collect();
     for verdict in report.verdicts.iter().filter(|verdict| verdict.checker.as_deref() == Some(&*checker.name)) {
-        suite.add_test_case(requirement(verdict, &list.concat()));
+        let streams = if is_about_answers(&verdict.metric) { list.concat() } else { String::new() };
+        suite.add_test_case(requirement(verdict, &streams));
     }
     for change in broken(report.baseline.as_ref(), &checker.name) {
         let name = format!("baseline: {} {}", visible(&change.corpus, NAME), visible(&change.id, NAME));
@@ -72,6 +74,13 @@ fn of_checker(report: &Report, checker: &CheckerReport) -> TestSuite {
 fn broken<'r>(baseline: Option<&'r BaselineReport>, checker: &str) -> impl Iterator<Item = &'r AnswerChange> {
     let of = baseline.and_then(|baseline| baseline.checkers.iter().find(|change| change.checker == checker));
     of.into_iter().flat_map(|change| &change.broken_streams)
+}
+
+/// Whether wrong streams explain the value of a metric.
+fn is_about_answers(metric: &str) -> bool {
+    !["waited", "decision.", "late.", "saved.", "calls", "streams", "baseline.", "revised", "split"]
+        .iter()
+        .any(|other| metric.starts_with(other))
 }
 
 /// A test of a requirement; a failed one lists the wrong streams.
@@ -101,7 +110,7 @@ fn case(name: &str, status: TestCaseStatus) -> TestCase {
 /// What a checker answered on a stream, and the command that shows more.
 fn of_wrong(checker: &str, stream: &WrongStream) -> String {
     let at = match (stream.events, stream.chars) {
-        (Some(events), Some(chars)) => format!(" at event {events}, after {chars} characters"),
+        (Some(events), Some(chars)) => format!(" at event {events}, after {}", characters(chars)),
         _ => String::new(),
     };
     let reason = visible(&stream.reason, MESSAGE);

@@ -33,6 +33,11 @@ pub fn percent(share: Option<f64>) -> String {
     if share < 0.5 { "< 0.0001\u{a0}%".to_owned() } else { "> 99.9999\u{a0}%".to_owned() }
 }
 
+/// Characters of text: `1 character`, `1,234 characters`.
+pub fn characters(number: u64) -> String {
+    format!("{} character{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number from -1 to 1 with three digits.
 pub fn coefficient(value: Option<f64>) -> String {
     match value.filter(|value| value.is_finite()) {

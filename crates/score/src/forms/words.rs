@@ -1,5 +1,6 @@
 //! The sentences of a report that the forms share.
 
+use super::number::{characters, count};
 use crate::baseline::{AnswerChange, BaselineReport, CheckerChange};
 use crate::report::CheckerReport;
 use crate::visible;
@@ -34,7 +35,7 @@ pub fn wrong(checker: &CheckerReport) -> [(&'static str, u64, Vec<Named<'_>>); 2
 
 fn of_wrong(stream: &WrongStream) -> Named<'_> {
     let at = match (stream.events, stream.chars) {
-        (Some(events), Some(chars)) => format!(", event {events}, {chars} characters"),
+        (Some(events), Some(chars)) => format!(", event {}, {}", count(events), characters(chars)),
         _ => String::new(),
     };
     let (corpus, id, reason) = (&*stream.corpus, &*stream.id, visible(&stream.reason, REASON));
