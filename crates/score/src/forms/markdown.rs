@@ -139,6 +139,7 @@ fn table(out: &mut String, sheet: &Sheet) {
 /// have a meaning becomes an entity, which also holds in HTML blocks, where a backslash would show.
 fn text(text: &str, limit: usize) -> String {
     let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
     for c in visible(text, limit).chars() {
         match c {
             '&' | '<' | '>' | '"' | '\'' | '|' | '`' | '*' | '_' | '~' | '[' | ']' | '\\' | '#' | '@' | '!' | '$' => {
@@ -146,7 +147,25 @@ fn text(text: &str, limit: usize) -> String {
             }
             c => out.push(c),
         }
+        if matches!(c, '@' | '#') && !before.is_alphanumeric() {
+            // GitHub looks for people and issues after entities are read: a name in a file must not notify anybody. A space of no
+            // width keeps it from seeing one.
+            out.push_str("&#8203;");
+        }
+        before = c;
     }
     // A scheme or `www.` would become a link without any mark.
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_notifies_a_person_or_links_an_issue() {
+        assert_eq!(text("@octocat", 100), "&#64;&#8203;octocat");
+        assert_eq!(text("see #1", 100), "see &#35;&#8203;1");
+        assert_eq!(text("sonnet@2025", 100), "sonnet&#64;2025", "a name that notifies nobody can be copied");
+    }
 }

@@ -1,7 +1,7 @@
 //! The head of the page: what was evaluated, and one row for each checker.
 
 use super::words::name;
-use crate::forms::number::{coefficient, count, maybe_count, percent};
+use crate::forms::number::{coefficient, count, maybe_count, milliseconds, percent};
 use crate::metrics::{Metrics, Value};
 use crate::report::{CheckerReport, Report};
 use crate::statistics::Interval;
@@ -13,6 +13,7 @@ pub fn summary(report: &Report) -> Markup {
         h1 { "Checkers of tool calls" }
         p { (streams(report)) }
         @if let Some(calls) = calls(&report.streams) { p { (calls) } }
+        @if let Some(saved) = saved(&report.streams) { p { (saved) } }
         @if report.unreadable > 0 || report.unlabelled > 0 {
             p.missed {
                 "Left out: " (count(report.unreadable)) " recordings that could not be read, "
@@ -45,6 +46,16 @@ fn calls(metrics: &Metrics) -> Option<String> {
         count(expected),
         percent(real(metrics, "calls.in_order")),
         more.collect::<String>(),
+    ))
+}
+
+/// What a tool saves that starts as soon as its call is complete; `None` without recorded times.
+fn saved(metrics: &Metrics) -> Option<String> {
+    let max = real(metrics, "saved.ms.max")?;
+    let [p50, p90] = ["saved.ms.p50", "saved.ms.p90"].map(|metric| milliseconds(real(metrics, metric)));
+    Some(format!(
+        "A tool that starts when its call is complete, and not when the stream ends, saves {p50} (p50), {p90} (p90), {} at most.",
+        milliseconds(Some(max))
     ))
 }
 
