@@ -158,9 +158,6 @@ fn in_tag_mode_calls_are_read_from_the_text_and_checkers_see_the_text() {
 
 #[test]
 fn a_split_shows_where_it_changes_an_answer() {
-    // Whole, the deltas have 12 characters before the call; in one piece with more text, the checker sees 12 at once as well. Cut
-    // after white space, first-chunk sees text in both cases. A checker of characters depends on the split only where its limit
-    // lies within the delta that the call follows.
     let folder = body(&[TEXT, CALL, STOP]);
     folder.write("index.ndjson", label("x", true, &json!({})));
     let depends = |checker: &str, split: &str| {
@@ -176,6 +173,11 @@ fn a_split_shows_where_it_changes_an_answer() {
             assert_eq!(depends(checker, split), (answer.to_owned(), false), "{checker} {split}");
         }
     }
+    // Looks at one delta alone, as checkers of markup often do.
+    let command = r#"cmd:jq --unbuffered -c 'select(.type == "content_delta" or .type == "stream_end") |
+        {type: "decision", stream, tool_call: ((.text // "") | contains("look")), revised: true}'"#;
+    assert_eq!(depends(command, "1"), ("yes".to_owned(), true));
+    assert_eq!(depends(command, "1000"), ("yes".to_owned(), false));
 }
 
 #[test]
