@@ -124,7 +124,7 @@ fn cost(place: &Placed, spot: Spot, thin: &[Area]) -> i32 {
     let y = spot.1.clamp(place.area.top, place.area.bottom);
     let distance = (x - spot.0).abs() + (y - spot.1).abs();
     let crossed = thin.iter().filter(|line| line.overlaps(&place.area)).count();
-    distance + 12 * i32::try_from(crossed).unwrap_or(100)
+    distance + 30 * i32::try_from(crossed).unwrap_or(100)
 }
 
 #[cfg(test)]

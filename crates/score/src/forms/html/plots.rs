@@ -43,7 +43,7 @@ pub fn curves(report: &Report) -> Markup {
 }
 
 /// Where a second plot begins, from the narrowest to the widest.
-const TOPS: [f64; 3] = [0.99, 0.98, 0.95];
+const TOPS: [f64; 5] = [0.99, 0.98, 0.97, 0.96, 0.95];
 /// A recall so low that differences above all of [`TOPS`] become small.
 const SPREAD: f64 = 0.9;
 

@@ -28,9 +28,13 @@ pub fn plain_name(name: &str) -> String {
     if name.is_empty() { "(empty)".to_owned() } else { visible(name, NAME_LIMIT) }
 }
 
-/// A name beside a point of a plot.
+/// A name beside a point of a plot. Of a long path, or a command that ends in one, the file says most.
 pub fn label(name: &str) -> String {
-    if name.is_empty() { "(empty)".to_owned() } else { visible_ends(name, LABEL_LIMIT) }
+    match name.rsplit_once('/') {
+        _ if name.is_empty() => "(empty)".to_owned(),
+        Some((_, file)) if name.chars().count() > LABEL_LIMIT => format!("…/{}", visible_ends(file, LABEL_LIMIT - 2)),
+        _ => visible_ends(name, LABEL_LIMIT),
+    }
 }
 
 /// The words with which a checker explains its answer.
@@ -77,5 +81,21 @@ pub fn glossary() -> Markup {
                 dd { "Matthews correlation coefficient of answers and labels: 1 is always right, 0 is no better than guessing." }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_of_commands_differ_where_the_commands_do() {
+        assert_eq!(label("lookahead:200"), "lookahead:200");
+        assert_eq!(label("cmd:python3 fixtures/checkers/one.py"), "…/one.py");
+        assert_eq!(label("cmd:./a/b"), "cmd:./a/b");
+        assert_eq!(label(&"/".repeat(100)), "…/");
+        assert_eq!(label(&"a/b".repeat(100)), "…/b");
+        assert_eq!(label(&format!("x/{}", "y".repeat(100))).chars().count(), LABEL_LIMIT);
+        assert_eq!(label(""), "(empty)");
     }
 }
