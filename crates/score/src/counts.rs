@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// Random groups of sources of a whole corpus. An interval computed from so many is as good as one from each source.
 const GROUPS_OF_ALL: u16 = 4096;
 /// Those of one API, provider, model, tag or corpus, of which there may be thousands.
-const GROUPS_OF_PART: u16 = 64;
+const GROUPS_OF_PART: u16 = 32;
 /// In how many parts the text of a stream is divided, to count in which part decisions fall.
 pub const PARTS_OF_TEXT: usize = 20;
 /// A share of one stream is kept as a whole number of parts of this many.
@@ -58,8 +58,6 @@ pub struct Counts {
     pub texts: u64,
     /// Characters up to the decision.
     pub decision_chars: Histogram,
-    /// Characters between the first event of a call and the yes.
-    pub late_chars: Histogram,
 }
 
 /// What is counted of one checker over all streams only.
@@ -69,6 +67,8 @@ pub struct Details {
     pub decision: Distances,
     /// How far they were from the first event of a call.
     pub late: Distances,
+    /// The same in characters.
+    pub late_chars: Histogram,
     /// Decisions by the part of the text in which they fell; streams without text are not counted.
     pub parts: [u64; PARTS_OF_TEXT],
     /// Characters up to a yes.
@@ -77,7 +77,7 @@ pub struct Details {
     pub yes_parts: [u64; PARTS_OF_TEXT],
 }
 
-/// Distances in a stream; characters are in [`Counts`].
+/// Distances in a stream; those in characters are beside it, or in [`Counts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Distances {
     /// Events.
@@ -151,7 +151,6 @@ impl Counts {
             waited_shares: 0,
             texts: 0,
             decision_chars: Histogram::default(),
-            late_chars: Histogram::default(),
         }
     }
 
@@ -176,9 +175,6 @@ impl Counts {
         if let Some(at) = decision(outcome) {
             self.decision_chars.record(at.chars);
         }
-        if let Some((at, call)) = lateness(measured, outcome) {
-            self.late_chars.record(at.chars.saturating_sub(call.chars));
-        }
     }
 
     /// Adds the counts of `other`.
@@ -198,7 +194,6 @@ impl Counts {
             *count = count.saturating_add(more);
         }
         self.decision_chars.merge(&other.decision_chars);
-        self.late_chars.merge(&other.late_chars);
     }
 
     /// How many answers are in a cell.
@@ -227,6 +222,7 @@ impl Details {
         }
         if let Some((at, call)) = lateness(measured, outcome) {
             self.late.add(at, call);
+            self.late_chars.record(at.chars.saturating_sub(call.chars));
         }
     }
 
@@ -234,6 +230,7 @@ impl Details {
     pub fn merge(&mut self, other: &Self) {
         self.decision.merge(&other.decision);
         self.late.merge(&other.late);
+        self.late_chars.merge(&other.late_chars);
         self.yes_chars.merge(&other.yes_chars);
         for (counts, more) in [(&mut self.parts, &other.parts), (&mut self.yes_parts, &other.yes_parts)] {
             for (count, more) in counts.iter_mut().zip(more) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How many values of a dimension have counts of their own: the first of the alphabet, so that the order of streams does not matter.
-const LIMIT: usize = 500;
+const LIMIT: usize = 300;
 /// Characters of a value; what is longer is cut, so that hostile names do not fill the memory.
 const NAME_LIMIT: usize = 200;
 
@@ -70,7 +70,7 @@ pub struct Group {
 
 /// The groups of one dimension, a bounded number of them.
 ///
-/// Those with a name in the first 500 of the alphabet have counts of their own. A name of the final 500 is among the first 500 of any part
+/// Those with a name in the first 300 of the alphabet have counts of their own. A name of the final 300 is among the first 300 of any part
 /// of the streams too, so its counts are never given up, and the rest is the same whatever the order.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Groups {

@@ -134,9 +134,7 @@ pub fn of_checker(counts: &Counts, details: Option<&Details>) -> Metrics {
         metrics.quantiles(quantiles!("decision.bytes"), &details.decision.bytes, Value::Count);
         metrics.quantiles(quantiles!("decision.ms"), &details.decision.us, milliseconds);
         metrics.quantiles(quantiles!("late.events"), &details.late.events, Value::Count);
-    }
-    metrics.quantiles(quantiles!("late.chars"), &counts.late_chars, Value::Count);
-    if let Some(details) = details {
+        metrics.quantiles(quantiles!("late.chars"), &details.late_chars, Value::Count);
         metrics.quantiles(quantiles!("late.bytes"), &details.late.bytes, Value::Count);
         metrics.quantiles(quantiles!("late.ms"), &details.late.us, milliseconds);
     }

@@ -81,7 +81,7 @@ pub struct Confusion {
 pub struct GroupReport {
     /// By what the report is split here.
     pub by: Dimension,
-    /// The value: `(unknown)` for labels without one, `(other)` for all values after the first 500 of the alphabet.
+    /// The value: `(unknown)` for labels without one, `(other)` for all values after the first 300 of the alphabet.
     pub name: String,
     /// The metrics that do not depend on a checker.
     pub streams: Metrics,
@@ -94,7 +94,7 @@ pub struct GroupReport {
 pub struct GroupChecker {
     /// The name of the checker.
     pub name: String,
-    /// Its metrics. Distances are counted in characters alone.
+    /// Its metrics. Of the distances only `decision.chars` is counted.
     pub metrics: Metrics,
     /// The intervals of 95 % of `accuracy`, `precision` and `recall`.
     pub intervals: BTreeMap<String, Interval>,

@@ -41,7 +41,7 @@ pub enum RequirementError {
         near: String,
     },
     /// The metric is known, and not counted by group.
-    #[error("{0} is not counted by group; distances in groups are counted in characters (decision.chars, late.chars)")]
+    #[error("{0} is not counted by group; of the distances only decision.chars is")]
     NotByGroup(String),
     /// The run has no checker of this name.
     #[error("no checker {name:?} in this run; it has {known}")]

@@ -137,7 +137,7 @@ def check_shares(name, answers, metrics, intervals, groups):
 
 
 def check_text(name, answers, metrics):
-    """How much of the text had gone by, and the distances that each group has."""
+    """How much of the text had gone by."""
     gone = [(a["end"]["chars"] if a["chars"] is None else min(a["chars"], a["end"]["chars"]), a["end"]["chars"])
             for a in answers if not a["has_tool_call"]]
     same(f"{name} waited", metrics["waited"], share(sum(part for part, _ in gone), sum(whole for _, whole in gone)))
@@ -156,10 +156,10 @@ def places(answers, unit):
     return decision, late
 
 
-def check_distances(name, answers, metrics, units):
+def check_distances(answers, metrics, units, kinds=("decision", "late")):
     for unit in units:
         metric = "events" if unit == "event" else unit
-        for kind, values in zip(("decision", "late"), places(answers, unit)):
+        for kind, values in zip(kinds, places(answers, unit)):
             quantiles(f"{kind}.{metric}", metrics, values, 1000 if unit == "ms" else 1)
 
 
@@ -238,7 +238,7 @@ def main():
         name, answers, metrics = checker["name"], by_checker[checker["name"]], checker["metrics"]
         check_shares(name, answers, metrics, checker["intervals"], 4096)
         check_text(name, answers, metrics)
-        check_distances(name, answers, metrics, ("event", "chars", "bytes", "ms"))
+        check_distances(answers, metrics, ("event", "chars", "bytes", "ms"))
         ids = sorted((a["corpus"].encode(), a["id"].encode()) for a in answers if a["has_tool_call"] and a["answer"] != "yes")
         shown = [(s["corpus"].encode(), s["id"].encode()) for s in checker["missed"]]
         same(f"{name} missed streams", shown, ids[: len(shown)])
@@ -255,9 +255,9 @@ def main():
         for checker in group["checkers"]:
             answers = [a for a in by_checker[checker["name"]] if inside(a)]
             words = f"{checker['name']} {by}={name}"
-            check_shares(words, answers, checker["metrics"], checker["intervals"], 64)
+            check_shares(words, answers, checker["metrics"], checker["intervals"], 32)
             check_text(words, answers, checker["metrics"])
-            check_distances(words, answers, checker["metrics"], ("chars",))
+            check_distances(answers, checker["metrics"], ("chars",), ("decision",))
     if arguments.index:
         check_index(arguments.index, streams)
     if arguments.baseline:
