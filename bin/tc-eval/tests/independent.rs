@@ -1,8 +1,6 @@
 //! Every number of a report is computed again from the list of answers, by `independent/check.py` with scikit-learn, scipy and
 //! statsmodels. Where Python has no such libraries the test reports that it is skipped (`.ci/run` installs them).
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 mod run;
 
 use run::{Folder, root};
