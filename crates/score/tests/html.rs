@@ -170,6 +170,21 @@ fn the_same_report_is_the_same_page() {
     assert_eq!(html(&report), html(&again), "a report that was written as JSON and read again");
 }
 
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn no_text_breaks_a_page(texts in proptest::collection::vec(".{0,60}|[<>&\"'/=!a-z -]{0,60}", 4)) {
+        let of = |n: u64| texts[(n % 4) as usize].as_str();
+        let mut report = report(&[of(0), of(1), of(2)], 12, |n, measured| {
+            (measured.id, measured.corpus, measured.model) = (of(n).into(), of(n + 1).into(), of(n + 2).into());
+            measured.outcomes.iter_mut().for_each(|outcome| outcome.reason = of(n + 3).to_owned());
+        });
+        report.verdicts = Requirement::parse("recall>=1").unwrap().check(&report);
+        read(&html(&report));
+    }
+}
+
 /// Each report of `tests/pages` and its page. `UPDATE=1` writes the pages; look at them in a browser.
 #[test]
 fn the_pages_are_as_recorded() {

@@ -33,10 +33,12 @@ pub fn baseline(report: &Report) -> Markup {
 fn compared(baseline: &BaselineReport) -> String {
     let relabelled = match baseline.relabelled {
         0 => String::new(),
-        number => format!(" {} have another label now, by which both answers are judged.", count(number)),
+        number => {
+            format!(" Of those in both, {} have another label now, by which both answers are judged.", count(number))
+        }
     };
     format!(
-        "{} streams are in both, {} are new, {} vanished.{relabelled}",
+        "Streams in both: {}; new: {}; vanished: {}.{relabelled}",
         count(baseline.compared),
         count(baseline.new),
         count(baseline.vanished)

@@ -20,7 +20,7 @@ pub fn requirements(report: &Report) -> Markup {
                 div.wide {
                     table.all {
                         thead {
-                            tr { @for column in ["", "checker", "metric", "found", "required"] { th scope="col" { (column) } } }
+                            tr { @for column in ["result", "checker", "metric", "found", "required"] { th scope="col" { (column) } } }
                         }
                         tbody { @for verdict in verdicts { (row(verdict)) } }
                     }

@@ -18,7 +18,7 @@ pub fn style() -> String {
 
 const STYLE: &str = "\
 :root{color-scheme:light dark;--ink:#1f1f1f;--faint:#5c5c5c;--grid:#dadada;--value:#1d5fa8;--other:#a34a00;--paper:#fefefe;--band:#f3f4f6}
-@media(prefers-color-scheme:dark){:root{--ink:#e8e8e8;--faint:#b0b0b0;--grid:#404346;--value:#7fb2ec;--other:#f0a266;--paper:#16181a;--band:#212427}}
+@media screen and (prefers-color-scheme:dark){:root{--ink:#e8e8e8;--faint:#b0b0b0;--grid:#404346;--value:#7fb2ec;--other:#f0a266;--paper:#16181a;--band:#212427}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1rem 1rem 4rem;max-width:64rem;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,sans-serif}
 h1{font-size:1.7rem;line-height:1.2;margin:1rem 0 .25rem}
@@ -38,7 +38,8 @@ thead th{vertical-align:bottom;border-bottom:2px solid var(--faint)}
 .number{text-align:right;white-space:nowrap}
 .checker-name{white-space:normal;overflow-wrap:anywhere;min-width:6.5rem;max-width:8rem}
 .range{display:block;color:var(--faint);font-size:.8125rem;font-weight:400}
-.range.wrong{font-weight:600}
+.range.right .range{color:inherit}
+.wrong{font-weight:600}
 .stream{min-width:10rem;max-width:16rem}
 .name{min-width:7rem;max-width:18rem}
 figure{margin:.5rem 0;overflow-x:auto}
@@ -62,5 +63,5 @@ th[scope=colgroup]{border-bottom:1px solid var(--grid);padding-left:1.5rem}
 .missed{font-weight:600;color:var(--other)}
 details{margin:.5rem 0}
 summary{cursor:pointer;font-weight:600}
-@media print{body{max-width:none;padding:0;font-size:11pt}figure,table,.checker{break-inside:avoid}details::details-content{content-visibility:visible}svg,.large svg{min-width:0}}
+@media print{body{max-width:none;padding:0;font-size:11pt}figure,tr,.checker{break-inside:avoid}details::details-content{content-visibility:visible}svg,.large svg{min-width:0}}
 ";
