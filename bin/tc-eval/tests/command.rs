@@ -149,8 +149,13 @@ fn a_command_that_dies_leaves_its_stream_undecided_and_is_started_again() {
     let (lines, stderr) = list(&[&corpus, "--jobs", "1", "--checker", &checker]);
     assert_eq!(answers(&lines), ["yes", "undecided", "no", "undecided", "yes"]);
     assert_eq!(reason(&lines[1]), "it ended before it decided (exit status: 1): no \u{1b}[31mmore");
-    assert_eq!(stderr.lines().count(), 1, "only the first failure is printed: {stderr}");
-    assert!(stderr.contains("stream 2:b stays undecided: it ended") && !stderr.contains('\u{1b}'), "{stderr}");
+    let printed: Vec<_> = stderr.lines().collect();
+    assert!(
+        printed[0].contains("mine.py': stream b stays undecided: it ended") && !stderr.contains('\u{1b}'),
+        "{stderr}"
+    );
+    assert!(printed[1].ends_with("2 streams stay undecided since it failed, --list has the reasons"), "{stderr}");
+    assert_eq!(printed.len(), 2, "{stderr}");
 }
 
 #[test]
@@ -164,8 +169,9 @@ fn a_command_that_gives_nothing_is_given_up_after_three_streams() {
         ("cmd:kill -SEGV $$", "it ended before it decided (signal: 11"),
         ("cmd:echo '{\"type\":\"decision\",\"tool_call\":true}'", "has no \"stream\""),
     ] {
-        let (lines, _) = list(&[&corpus, "--jobs", "1", "--checker", command]);
+        let (lines, stderr) = list(&[&corpus, "--jobs", "1", "--checker", command]);
         assert_eq!(answers(&lines), ["undecided"; 6], "{command}");
+        assert!(stderr.contains(": 6 streams stay undecided"), "{command}: {stderr}");
         assert!(reason(&lines[2]).contains(why), "{command}: {}", lines[2]);
         assert_eq!(reason(&lines[3]), "not run: 3 streams before this one got no answer", "{command}");
     }

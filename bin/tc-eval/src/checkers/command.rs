@@ -9,7 +9,7 @@ use anyhow::Result;
 use event::{Event, Kind, Scanner};
 use score::{Outcome, Place};
 use std::os::unix::process::ExitStatusExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,6 +49,12 @@ impl Judges for Commands {
     fn finish(&mut self) -> Result<()> {
         let mut idle = std::mem::take(&mut *self.idle.lock().unwrap_or_else(PoisonError::into_inner));
         idle.iter_mut().for_each(|channel| channel.checker.close());
+        let (command, failures) = (&self.settings.command, self.settings.failures.load(Ordering::Relaxed));
+        if failures > 1 {
+            let text =
+                format!("cmd:{command}: {failures} streams stay undecided since it failed, --list has the reasons");
+            stdio::message("tc-eval", &text);
+        }
         Ok(())
     }
 }
@@ -105,13 +111,13 @@ struct CommandSettings {
     command: String,
     /// How long it may take to read or to answer.
     patience: Duration,
-    /// Whether a failure of it was reported.
-    has_reported: Arc<AtomicBool>,
+    /// How many streams it left undecided because it failed. The first is reported at once, so that a long run can be stopped.
+    failures: Arc<AtomicU64>,
 }
 
 impl CommandSettings {
     fn new(command: &str, patience: Duration) -> Self {
-        CommandSettings { command: command.to_owned(), patience, has_reported: Arc::default() }
+        CommandSettings { command: command.to_owned(), patience, failures: Arc::default() }
     }
 }
 
@@ -146,6 +152,7 @@ impl CommandChecker {
             return;
         }
         if self.failures_in_a_row >= FAILURES_IN_A_ROW || self.starts > RESTARTS {
+            self.settings.failures.fetch_add(1, Ordering::Relaxed);
             let streams = self.failures_in_a_row;
             self.failure = Some(match streams {
                 FAILURES_IN_A_ROW.. => format!("not run: {streams} streams before this one got no answer"),
@@ -239,12 +246,10 @@ impl CommandChecker {
             return;
         }
         self.failures_in_a_row += 1;
-        if !self.settings.has_reported.swap(true, Ordering::Relaxed) {
+        if self.settings.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let (command, stream) = (&self.settings.command, &self.answers.stream);
-            stdio::message(
-                "tc-eval",
-                &format!("cmd:{command}: stream {stream} stays undecided: {why}; its later failures are in the report"),
-            );
+            let id = stream.split_once(':').map_or(stream.as_str(), |(_, id)| id);
+            stdio::message("tc-eval", &format!("cmd:{command}: stream {id} stays undecided: {why}"));
         }
         self.failure = Some(why);
     }
