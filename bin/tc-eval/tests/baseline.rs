@@ -204,7 +204,7 @@ fn a_failing_gate_keeps_its_baseline() {
 
 /// A label of the recording `body.sse` with this id.
 fn label(id: &str) -> String {
-    let id = serde_json::to_string(id).unwrap();
+    let id = serde_json::to_string(id).expect("a text is JSON");
     format!("{{\"id\":{id},\"file\":\"body.sse\",\"api\":\"openai-chat\",\"has_tool_call\":true,\"calls\":[]}}\n")
 }
 
