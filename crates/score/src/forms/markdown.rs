@@ -49,6 +49,7 @@ pub fn markdown(report: &Report, by: &[Dimension]) -> String {
         let [missed, false_yes] = [wrong[0].1, wrong[1].1];
         details(&mut out, &format!("{}: {missed} missed, {false_yes} false yes", text(&checker.name, NAME)), |out| {
             table(out, &sheet::confusion(checker));
+            table(out, &sheet::shares(checker));
             paragraph(out, &sheet::scores(checker));
             table(out, &sheet::places(checker));
             for (kind, count, streams) in wrong {

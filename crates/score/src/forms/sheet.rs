@@ -80,18 +80,22 @@ pub fn places(checker: &CheckerReport) -> Sheet {
     sheet
 }
 
+/// The shares of a checker with their intervals.
+pub fn shares(checker: &CheckerReport) -> Sheet {
+    let mut sheet = Sheet::new(&["", "share", "95 %"]);
+    let row = |metric: &str| {
+        let share = percent(checker.number(metric));
+        vec![metric.to_owned(), share, range(checker.intervals.get(metric))]
+    };
+    sheet.rows = ["recall", "precision", "accuracy"].map(row).to_vec();
+    sheet
+}
+
 /// Metrics that are one number each, as a sentence.
 pub fn scores(checker: &CheckerReport) -> String {
     let number = |metric: &str| checker.number(metric);
-    let with = |metric: &str| match checker.intervals.get(metric) {
-        Some(interval) => format!("{metric} {} ({})", percent(number(metric)), range(Some(interval))),
-        None => format!("{metric} –"),
-    };
     format!(
-        "{}, {}, {}, F1 {}, MCC {}, waited {} ({} a stream), revised {}, split {}",
-        with("accuracy"),
-        with("precision"),
-        with("recall"),
+        "F1 {}, MCC {}, waited {} ({} a stream), revised {}, split {}",
         percent(number("f1")),
         coefficient(number("mcc")),
         percent(number("waited")),

@@ -28,6 +28,8 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const GAP: usize = 2;
 /// Columns of a group beside the checkers, and those of each checker.
 const GROUP: usize = 35;
+/// Of these the indent, and the counts of streams and calls.
+const GROUP_COUNTS: usize = 20;
 /// See `GROUP`.
 const GROUP_CHECKER: usize = 15;
 
@@ -45,6 +47,7 @@ pub fn table(report: &Report, layout: &Layout) -> String {
     for checker in &report.checkers {
         page.heading(&sheet::name(&checker.name, 60));
         page.sheet(&sheet::confusion(checker), 2);
+        page.sheet(&sheet::shares(checker), 2);
         page.wrapped("  ", &sheet::scores(checker));
         let places = sheet::places(checker);
         if !places.rows.is_empty() {
@@ -155,7 +158,9 @@ impl Page {
         let mut start = 0;
         while start < report.checkers.len() {
             let end = (start + per_table).min(report.checkers.len());
-            let (sheet, left_out) = sheet::groups(report, by, start..end, 17, GROUP_CHECKER - 2);
+            let name =
+                self.width.saturating_sub(GROUP_COUNTS + GROUP_CHECKER * (end - start)).max(GROUP - GROUP_COUNTS);
+            let (sheet, left_out) = sheet::groups(report, by, start..end, name, GROUP_CHECKER - GAP);
             start = end;
             if sheet.rows.is_empty() {
                 continue;
