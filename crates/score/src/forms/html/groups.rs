@@ -1,7 +1,7 @@
 //! The groups of streams in which checkers differ.
 
 use super::summary::{real, whole};
-use super::words::{broken_name, name};
+use super::words::{column, name};
 use crate::forms::number::{count, percent};
 use crate::group::Dimension;
 use crate::metrics::Metrics;
@@ -51,7 +51,7 @@ fn table(report: &Report, by: Dimension) -> Option<Markup> {
                             th scope="col" { (by.name()) }
                             th.number scope="col" { "streams" }
                             th.number scope="col" { "with calls" }
-                            @for checker in &report.checkers { th.number.checker-name scope="col" { (broken_name(&checker.name)) } }
+                            @for checker in &report.checkers { th.number.checker-name scope="col" { (column(&checker.name)) } }
                         }
                     }
                     tbody { @for group in groups { (row(group)) } }

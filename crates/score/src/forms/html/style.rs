@@ -31,6 +31,7 @@ caption{text-align:left;padding:0 0 .35rem}
 bdi,code{overflow-wrap:anywhere}
 code{font:.875em ui-monospace,monospace}
 .wide{overflow-x:auto}
+.wide th[scope=row]{position:sticky;left:0;background:var(--paper)}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9375rem}
 th,td{padding:.3rem .7rem .3rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
 th{font-weight:600}

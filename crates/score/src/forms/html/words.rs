@@ -17,10 +17,10 @@ pub fn name(name: &str) -> Markup {
     html! { bdi { (plain_name(name)) } }
 }
 
-/// A name in a narrow column: it may be broken after a colon or a slash.
-pub fn broken_name(name: &str) -> Markup {
-    let name = plain_name(name);
-    html! { bdi { @for part in name.split_inclusive([':', '/']) { (part) wbr; } } }
+/// A short name for the head of a narrow column, which may be broken after punctuation.
+pub fn column(name: &str) -> Markup {
+    let name = label(name);
+    html! { bdi { @for part in name.split_inclusive([':', '/', '_', '.']) { (part) wbr; } } }
 }
 
 /// A name without markup.
