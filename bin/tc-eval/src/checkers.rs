@@ -19,11 +19,17 @@ use std::time::Duration;
 #[group(skip)]
 pub struct Args {
     /// How long a cmd: checker may take to read or to answer
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = event::unit::time)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
     pub checker_timeout: Duration,
     /// Decisions that were made elsewhere, as a checker of that name; may be given several times
     #[arg(long, value_name = "NAME=FILE")]
     pub decisions: Vec<String>,
+}
+
+/// Reads how long a command may take: a time above 0.
+fn patience(text: &str) -> Result<Duration, String> {
+    let time = event::unit::time(text).map_err(|e| e.to_string())?;
+    if time.is_zero() { Err("it must be above 0".to_owned()) } else { Ok(time) }
 }
 
 /// A checker by its name.

@@ -239,9 +239,11 @@ fn what_counts_is_the_first_decision_of_the_stream_and_its_place_if_there_is_one
             "no",
             Some(2),
         ),
+        // It passes the beginning on and not the end: its answer counts once it is late.
+        ("if kind == 'stream_start': print(line, end='')\nif kind == 'stream_end': answer(True)", "yes", "yes", None),
     ] {
         let checker = folder.python("mine.py", body);
-        let (lines, stderr) = list(&[&corpus, "--checker", &checker]);
+        let (lines, stderr) = list(&[&corpus, "--checker-timeout", "5s", "--checker", &checker]);
         assert_eq!(stderr, "", "{body}");
         let line = &lines[0];
         assert_eq!((&line["answer"], &line["last"]), (&answer.into(), &last.into()), "{body}");
@@ -345,6 +347,7 @@ fn what_is_wrong_with_a_checker_is_one_line() {
     for (arguments, error) in [
         (["--checker", "cmd: "], "has no command".to_owned()),
         (["--checker", "nothing"], "cmd:COMMAND".to_owned()),
+        (["--checker-timeout", "0"], "above 0".to_owned()),
         (["--decisions", "mine"], "not NAME=FILE".to_owned()),
         (["--decisions", "mine=/nowhere"], "check the path".to_owned()),
         (["--decisions", &format!("full={twice}")], "another checker has the name 'full'".to_owned()),

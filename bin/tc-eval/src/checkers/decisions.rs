@@ -15,7 +15,7 @@ const HELD: usize = 8 << 20;
 /// What a decision takes besides its texts, in bytes: about the size of its entries in the tables.
 const ENTRY: usize = 200;
 /// The longest line, in bytes.
-const LINE: u64 = 64 << 20;
+const LINE: u64 = 16 << 20;
 
 /// The decisions of a file, joined with the streams of the corpora by their ids, in constant memory. A window of [`HELD`] bytes of decisions is
 /// kept in memory: a file that fits into it may have any order, and a larger one needs the order of the corpora, give or take the window.

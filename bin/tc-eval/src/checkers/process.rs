@@ -144,9 +144,9 @@ impl Process {
 
     /// Waits until the command reads or answers; `None` when it has done so.
     fn wait_once(&mut self, take: &mut dyn FnMut(&str) -> bool) -> Option<Progress> {
-        let deadline = Instant::now() + self.patience;
+        let begin = Instant::now();
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = self.patience.saturating_sub(begin.elapsed());
             if left.is_zero() {
                 return Some(Progress::Late);
             }
