@@ -11,9 +11,12 @@ const QUESTION: &str = "We are four and would like to spend Saturday night in a 
 
 /// The script of each step that has one, by the name of the step, and the variables of the workflow.
 struct Workflow {
-    steps: Vec<(String, String)>,
-    variables: Vec<(String, String)>,
+    steps: Pairs,
+    variables: Pairs,
 }
+
+/// Names with their texts.
+type Pairs = Vec<(String, String)>;
 
 impl Workflow {
     /// Reads the part of YAML that the workflow uses: maps by indentation, and scripts on one line or behind `|`.
@@ -163,8 +166,7 @@ fn a_parser_of_yaml_reads_the_same_steps() {
         return; // The other tests run the steps as they are read here.
     }
     assert!(output.status.success(), "{error}");
-    let theirs: (Vec<(String, String)>, Vec<(String, String)>) =
-        serde_json::from_slice(&output.stdout).expect("what the program prints");
+    let theirs: (Pairs, Pairs) = serde_json::from_slice(&output.stdout).expect("what the program prints");
     let trimmed: Vec<_> = ours.steps.iter().map(|(name, run)| (name.clone(), run.trim_end().to_owned())).collect();
     assert_eq!((trimmed, ours.variables), theirs);
 }

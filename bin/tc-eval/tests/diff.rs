@@ -5,13 +5,19 @@
 
 #[path = "diff/bodies.rs"]
 mod bodies;
-#[path = "diff/command.rs"]
-mod command;
+mod run;
 
 use bodies::{Body, bodies};
-use command::{Folder, Ran};
+use run::{Folder, Ran};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+
+/// Runs `tc-eval diff` with these arguments.
+fn diff<'a>(folder: &Folder, args: impl IntoIterator<Item = &'a str>) -> Ran {
+    let args: Vec<&str> = ["diff"].into_iter().chain(args).collect();
+    folder.run(&args)
+}
 
 /// The parts of a case.
 struct Case {
@@ -45,7 +51,7 @@ impl Case {
 fn each_pair_gives_the_expected_words() {
     let mut cases = 0;
     let mut wrong = Vec::new();
-    let folder = Folder::new("cases");
+    let folder = Folder::new();
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/diff")).expect("tests/diff") {
         let path = entry.expect("an entry").path();
         if path.extension().is_none_or(|extension| extension != "case") {
@@ -57,8 +63,8 @@ fn each_pair_gives_the_expected_words() {
             folder.write(name, text);
         }
         let args = case.args.iter().map(String::as_str).chain(case.files.iter().map(|(name, _)| name.as_str()));
-        let Ran { status, out, err } = folder.diff(args);
-        let got = format!("{status}\n{out}{err}");
+        let Ran { status, out, err } = diff(&folder, args);
+        let got = format!("{}\n{out}{err}", status.expect("it was not killed"));
         if std::env::var_os("UPDATE").is_some() {
             fs::write(&path, case.text(&got)).expect("a case");
         } else if got != expected {
@@ -70,7 +76,7 @@ fn each_pair_gives_the_expected_words() {
 
 #[test]
 fn a_body_is_equal_to_every_log_that_is_made_of_it() {
-    let folder = Folder::new("equal");
+    let folder = Folder::new();
     for body in bodies() {
         let file = body.path.to_str().expect("UTF-8");
         let mut logs = vec![("as recorded", body.recorded())];
@@ -78,11 +84,12 @@ fn a_body_is_equal_to_every_log_that_is_made_of_it() {
         logs.push(("as deltas of one character", split_texts(&body.deltas(usize::MAX)).join("\n")));
         logs.push(("with deltas and calls", body.merged(&body.deltas(64)).join("\n")));
         for (what, log) in logs {
-            folder.write("log", &(log + "\n"));
-            for pair in [[file, "log"], ["log", file]] {
-                let ran = folder
-                    .diff(["--all", "--reasoning", "--usage", "--prompts", "-a", &body.api].into_iter().chain(pair));
-                assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (0, "", ""), "{} {what}", body.name);
+            folder.write("log", log + "\n");
+            let swapped = (what == "with deltas and calls").then_some(["log", file]);
+            for pair in [[file, "log"]].into_iter().chain(swapped) {
+                let options = ["--all", "--reasoning", "--usage", "--prompts", "-a", &body.api];
+                let ran = diff(&folder, options.into_iter().chain(pair));
+                assert_eq!((ran.status, ran.out.as_str(), ran.err.as_str()), (Some(0), "", ""), "{} {what}", body.name);
             }
         }
     }
@@ -117,21 +124,21 @@ type Mutation = (String, Vec<String>, &'static str);
 
 #[test]
 fn every_change_of_the_meaning_is_found() {
-    let folder = Folder::new("changed");
+    let folder = Folder::new();
     let (mut changes, mut of_reasoning) = (0, 0);
     for body in bodies() {
         let lines: Vec<String> = body.recorded().lines().map(str::to_owned).collect();
         for (what, changed, says) in mutations(&lines) {
             folder.write("log", &(changed.join("\n") + "\n"));
             let file = body.path.to_str().expect("UTF-8");
-            let ran = folder.diff(["-a", &body.api, file, "log"]);
+            let ran = diff(&folder, ["-a", &body.api, file, "log"]);
             let is_reasoning = says == "reasoning";
             of_reasoning += i32::from(is_reasoning);
             let name = format!("{}: {what}: {ran:?}", body.name);
-            assert!(ran.status == i32::from(!is_reasoning) && ran.err.is_empty(), "{name}");
-            let found = if is_reasoning { folder.diff(["--reasoning", "-a", &body.api, file, "log"]) } else { ran };
+            assert!(ran.status == Some(i32::from(!is_reasoning)) && ran.err.is_empty(), "{name}");
+            let found = if is_reasoning { diff(&folder, ["--reasoning", "-a", &body.api, file, "log"]) } else { ran };
             assert!(
-                found.status == 1 && found.out.contains(says) && found.out.lines().count() == 1,
+                found.status == Some(1) && found.out.contains(says) && found.out.lines().count() == 1,
                 "{name} {found:?}"
             );
             assert!(found.out.contains("in B (log:") || found.out.contains("missing in B"), "{name}");
@@ -216,7 +223,7 @@ fn log(events: &[&str]) -> String {
 
 #[test]
 fn hostile_names_and_values_are_escaped_on_one_line() {
-    let folder = Folder::new("hostile");
+    let folder = Folder::new();
     let value = "\\u001b[2J\\n\\u202e<script>";
     let call = |value: &str| {
         format!(
@@ -225,13 +232,13 @@ fn hostile_names_and_values_are_escaped_on_one_line() {
         )
     };
     let name = "a\n\u{1b}[31m\u{202e}.log";
-    folder.write(name, &log(&[&call(value)]));
-    folder.write("b", &log(&[&call(value).replace("1\"", "2\"")]));
-    folder.write("c", &log(&[&call("")]));
+    folder.write(name, log(&[&call(value)]));
+    folder.write("b", log(&[&call(value).replace("1\"", "2\"")]));
+    folder.write("c", log(&[&call("")]));
     for (other, all) in [("b", "--all"), ("c", "--all")] {
         for form in ["text", "json"] {
-            let ran = folder.diff([all, "-f", form, name, other]);
-            assert_eq!((ran.status, ran.err.as_str(), ran.out.lines().count()), (1, "", 1), "{ran:?}");
+            let ran = diff(&folder, [all, "-f", form, name, other]);
+            assert_eq!((ran.status, ran.err.as_str(), ran.out.lines().count()), (Some(1), "", 1), "{ran:?}");
             let hidden = ran.out.trim_end().chars().find(|c| c.is_control() || *c == '\u{202e}');
             assert_eq!(hidden, None, "{ran:?}");
         }
@@ -240,8 +247,8 @@ fn hostile_names_and_values_are_escaped_on_one_line() {
 
 #[test]
 fn what_cannot_be_compared_is_one_line_and_status_2() {
-    let folder = Folder::new("refused");
-    folder.write("log", &log(&[]));
+    let folder = Folder::new();
+    folder.write("log", log(&[]));
     folder.write("empty", "");
     folder.write("noise", "\u{0}\u{1}\u{2} not a recording");
     for (args, says) in [
@@ -254,28 +261,33 @@ fn what_cannot_be_compared_is_one_line_and_status_2() {
         (vec!["-a", "opnai", "log", "log"], "use one of openai-chat"),
         (vec!["log"], "--help"),
     ] {
-        let ran = folder.diff(args.iter().copied());
-        assert!(ran.status == 2 && ran.out.is_empty() && ran.err.lines().count() == 1, "{args:?} {ran:?}");
+        let ran = diff(&folder, args.iter().copied());
+        assert!(ran.status == Some(2) && ran.out.is_empty() && ran.err.lines().count() == 1, "{args:?} {ran:?}");
         assert!(ran.err.starts_with("tc-eval: ") && ran.err.contains(says), "{args:?} {ran:?}");
     }
 }
 
 #[test]
 fn standard_input_is_a_recording_and_standard_output_may_be_full_or_gone() {
-    let folder = Folder::new("pipes");
+    let folder = Folder::new();
     let text = |text: &str| log(&[&format!(r#"{{"type":"content_delta","text":"{text}"}}"#)]);
-    folder.write("a", &text("one"));
-    folder.write("b", &text("two"));
-    let run = |script: &str| folder.bash(script);
-    assert_eq!(run("\"$EVAL\" diff - a <a"), Ran { status: 0, out: String::new(), err: String::new() });
+    folder.write("a", text("one"));
+    folder.write("b", text("two"));
+    let run = |script: &str| {
+        let mut bash = Command::new("bash");
+        bash.args(["-c", script]).env("EVAL", env!("CARGO_BIN_EXE_tc-eval")).current_dir(folder.path(""));
+        Ran::of(bash.output().expect("bash runs"))
+    };
+    let same = run("\"$EVAL\" diff - a <a");
+    assert_eq!((same.status, same.out.as_str(), same.err.as_str()), (Some(0), "", ""));
     let ran = run("\"$EVAL\" diff a - <b");
-    assert!(ran.status == 1 && ran.out.ends_with("\"two\" in B (-:2)\n"), "{ran:?}");
+    assert!(ran.status == Some(1) && ran.out.ends_with("\"two\" in B (-:2)\n"), "{ran:?}");
     let full = run("\"$EVAL\" diff a b >/dev/full");
-    assert!(full.status == 2 && full.err.contains("free some space"), "{full:?}");
+    assert!(full.status == Some(2) && full.err.contains("free some space"), "{full:?}");
     let gone = run("{ \"$EVAL\" diff a b; echo $? >status; } | :; cat status");
     assert!(matches!(gone.out.as_str(), "0\n" | "1\n") && gone.err.is_empty(), "{gone:?}");
     let closed = run("\"$EVAL\" diff a - <&-");
-    assert!(closed.status == 2 && closed.err.contains("standard input is closed"), "{closed:?}");
+    assert!(closed.status == Some(2) && closed.err.contains("standard input is closed"), "{closed:?}");
 }
 
 /// A body's name, so that a failure can be repeated.
