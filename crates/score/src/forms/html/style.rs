@@ -37,7 +37,7 @@ th,td{padding:.3rem .7rem .3rem 0;text-align:left;vertical-align:top;border-bott
 th{font-weight:600}
 thead th{vertical-align:bottom;border-bottom:2px solid var(--faint)}
 .number{text-align:right;white-space:nowrap}
-.checker-name{white-space:normal;overflow-wrap:anywhere;min-width:6.5rem;max-width:8rem}
+.checker-name{white-space:normal;overflow-wrap:anywhere;min-width:7.25rem;max-width:9rem}
 .range{display:block;color:var(--faint);font-size:.8125rem;font-weight:400}
 .range.right .range{color:inherit}
 .wrong{font-weight:600}
