@@ -1,6 +1,6 @@
 //! The files that a user names, and those in folders.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use std::path::{Path, PathBuf};
 
 /// A file that may be a recording.
@@ -28,6 +28,19 @@ pub fn candidates(paths: &[PathBuf]) -> Result<Vec<Candidate>> {
         }
     }
     Ok(out)
+}
+
+/// All bytes of a recording.
+///
+/// # Errors
+/// When it cannot be read, or is not an ordinary file: a device or a pipe may never end.
+pub fn bytes(path: &Path) -> Result<Vec<u8>> {
+    let name = path.display();
+    let unreadable = |e: std::io::Error| anyhow!("{name}: {e}; check the path and its permissions");
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        bail!("{name}: not an ordinary file; save the recording into one");
+    }
+    std::fs::read(path).map_err(unreadable)
 }
 
 fn walk(folder: &Path, out: &mut Vec<Candidate>) -> Result<()> {

@@ -6,7 +6,7 @@ mod saved;
 use crate::corpus;
 use crate::read::{Origin, ReadSettings, each_event};
 use crate::reading::FullReading;
-use crate::recordings::{Candidate, candidates};
+use crate::recordings::{self, Candidate, candidates};
 use anyhow::{Context, Result};
 use event::payload::{ContentDelta, StreamStart};
 use event::{Event, Kind, Text};
@@ -103,7 +103,11 @@ pub fn report_card(args: &Args) -> Result<Status> {
     Ok(if differences.is_empty() { Status::Done } else { Status::No })
 }
 
-fn named_api(name: &str) -> Result<Api> {
+/// The API that `--api` names.
+///
+/// # Errors
+/// A name that no API has.
+pub fn named_api(name: &str) -> Result<Api> {
     let known = || Api::ALL.map(Api::name).join(", ");
     Api::from_name(name).with_context(|| format!("--api: no API {name}; it is one of {}", known()))
 }
@@ -178,9 +182,7 @@ impl CardMaker {
     }
 
     fn recording(&mut self, path: &Path, settings: &ReadSettings, label: Option<&Label>) -> Result<()> {
-        let name = path.display();
-        let bytes =
-            std::fs::read(path).map_err(|e| anyhow::anyhow!("{name}: {e}; check the path and its permissions"))?;
+        let bytes = recordings::bytes(path)?;
         let notes = notes(&bytes, settings);
         let mut open: HashMap<u64, OpenStream> = HashMap::new();
         let mut done: Vec<(u64, OpenStream)> = Vec::new();

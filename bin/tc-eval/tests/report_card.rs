@@ -159,7 +159,7 @@ fn what_is_not_a_recording_is_named_or_skipped() {
     assert_eq!(named.status, Some(2));
     assert_eq!((named.out.as_str(), named.err.lines().count()), ("", 1));
     folder.write("card", "{}\n");
-    for card in ["card", "none"] {
+    for card in ["card", "none", "/dev/zero"] {
         let ran = folder.run(&["report-card", "rec/a.sse", "--expect", card]);
         assert_eq!(ran.status, Some(2), "{card}");
         assert!(ran.err.contains("--save") && ran.err.lines().count() == 1, "{}", ran.err);

@@ -28,7 +28,10 @@ pub struct Label {
     pub source: Option<String>,
     /// Whether choice 0 of the stream calls a tool that the client must run; `None` while nobody has confirmed it.
     pub has_tool_call: Option<bool>,
-    /// Those calls, in order.
+    /// What a program proposes for `has_tool_call`. It counts nowhere: a person copies it there, by hand or with `tc-eval label --confirm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proposed: Option<bool>,
+    /// Those calls, in order; of a label that is not confirmed, the proposed ones.
     pub calls: Vec<LabelledCall>,
     /// What the stream shows, in words by which a report can be split.
     pub tags: Vec<String>,
@@ -41,6 +44,10 @@ pub struct Label {
     /// The dialect of that text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
+    /// The SHA-256 of the recording up to the end of this stream, in hexadecimal, when the label was made: another recording under the
+    /// same name is not what was confirmed, and a log may grow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
 }
 
 /// One call that a stream makes.

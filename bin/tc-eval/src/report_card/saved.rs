@@ -3,8 +3,12 @@
 use crate::draft::Draft;
 use anyhow::{Context, Result, bail};
 use score::deviation::CardLine;
-use std::io::Write;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::Path;
+
+/// The most bytes of a card. One has a few lines for each model.
+const LIMIT: u64 = 64 << 20;
 
 /// Reads the lines of a saved card.
 ///
@@ -12,7 +16,13 @@ use std::path::Path;
 /// When the file cannot be read, or a line is not one of a card.
 pub fn read(path: &Path) -> Result<Vec<CardLine>> {
     let name = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("{name}: write a card with --save {name}"))?;
+    let missing = || format!("{name}: write a card with --save {name}");
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(LIMIT + 1).read_to_string(&mut text)).with_context(missing)?;
+    if read as u64 > LIMIT {
+        bail!("{name}: longer than {} MiB, so not a report card; write one with --save", LIMIT >> 20);
+    }
     let mut lines = Vec::new();
     for (n, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {

@@ -22,6 +22,9 @@ struct Call {
     deltas: u64,
 }
 
+/// Of more calls than this the rest is not looked at: each delta is compared with all of them.
+const CALLS: usize = 4096;
+
 /// The calls of one choice.
 #[derive(Debug, Default)]
 pub struct Calls {
@@ -44,6 +47,9 @@ impl Calls {
         }
         if has_indexes && delta.index.is_none() {
             found(INDEX_MISSING);
+        }
+        if self.calls.len() >= CALLS {
+            return;
         }
         let at = self.route(delta, id.as_deref(), name.as_deref(), has_indexes, found);
         let Some(call) = self.calls.get_mut(at) else { return };

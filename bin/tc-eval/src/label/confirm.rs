@@ -1,0 +1,143 @@
+//! Asks a person to confirm proposed labels.
+
+use super::index::Index;
+use super::seen::{self, Seen};
+use crate::read::ReadSettings;
+use anyhow::{Context, Result};
+use score::{Label, visible};
+use serde_json::Value;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use tag::lint::Lint;
+
+/// The most characters of a text that are shown.
+const SHOWN: usize = 1500;
+
+/// Asks on the terminal about each label of `index` that is not confirmed. Each answer is written at once, so that none is lost.
+///
+/// # Errors
+/// When there is no terminal, or the index cannot be read or written.
+pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
+    let mut index = Index::open(path)?;
+    let open: Vec<(usize, Label)> =
+        index.labels()?.into_iter().filter(|(_, label)| label.has_tool_call.is_none()).collect();
+    if open.is_empty() {
+        stdio::message("tc-eval", &format!("{}: every label is confirmed", path.display()));
+        return Ok(());
+    }
+    let mut terminal = Terminal::open()?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let count = open.len();
+    for (n, (line, label)) in (1..).zip(open) {
+        let seen = one(&folder.join(&label.file), &label, lint);
+        terminal.show(&format!("\n{n} of {count}: {}\n", heading(&label)))?;
+        match &seen {
+            Ok(seen) => terminal.show(&shown(seen))?,
+            Err(e) => {
+                terminal.show(&format!("  {}\n", visible(&format!("{e:#}"), SHOWN)))?;
+                continue;
+            }
+        }
+        match terminal.ask()? {
+            Answer::Quit => break,
+            Answer::Skip => {}
+            Answer::Is(has_call) => {
+                let mut members = vec![("has_tool_call", Value::Bool(has_call))];
+                if !has_call {
+                    members.push(("calls", Value::Array(Vec::new())));
+                }
+                if has_call && label.calls.is_empty() {
+                    terminal.show("  Write its calls into the index by hand; the reading found none.\n")?;
+                }
+                index.set(line, members);
+                index.write()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads the stream of a label again.
+fn one(path: &Path, label: &Label, lint: &Lint) -> Result<Seen> {
+    let settings = ReadSettings {
+        api: label.api.as_deref().and_then(upstream::Api::from_name),
+        part: label.part,
+        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
+        tools_mode: label.tools_mode.clone(),
+        dialect: label.dialect.clone(),
+        ..ReadSettings::default()
+    };
+    seen::read(path, &settings, lint)?.pop().context("the recording has no stream")
+}
+
+fn heading(label: &Label) -> String {
+    let mut out = visible(&label.file, 300);
+    if let Some(part) = label.part {
+        out += &format!(", stream {part}");
+    }
+    for name in [&label.api, &label.provider, &label.model].into_iter().flatten() {
+        out += " / ";
+        out += &visible(name, 80);
+    }
+    out
+}
+
+/// The stream for people. No character of a model reaches the terminal raw.
+fn shown(seen: &Seen) -> String {
+    let mut out = String::new();
+    let mut text = |what: &str, text: &str| {
+        if !text.is_empty() {
+            out += &format!("  {what}: {}\n", visible(text, SHOWN));
+        }
+    };
+    text("text", &seen.before);
+    for call in seen.calls() {
+        let arguments = call.arguments.as_ref().map_or("(cut or not JSON)", |json| json.get());
+        text("call", &format!("{} {arguments}", call.name));
+    }
+    text("text after it", &seen.after);
+    text("tags", &seen.tags().join(", "));
+    out
+}
+
+enum Answer {
+    Is(bool),
+    Skip,
+    Quit,
+}
+
+struct Terminal {
+    output: File,
+    input: BufReader<File>,
+}
+
+impl Terminal {
+    fn open() -> Result<Self> {
+        let open = || OpenOptions::new().read(true).write(true).open("/dev/tty");
+        let missing = "--confirm needs a terminal to ask on; without one, write has_tool_call into the index by hand";
+        Ok(Terminal { output: open().context(missing)?, input: BufReader::new(open().context(missing)?) })
+    }
+
+    fn show(&mut self, text: &str) -> Result<()> {
+        self.output.write_all(text.as_bytes()).context("the terminal")
+    }
+
+    fn ask(&mut self) -> Result<Answer> {
+        loop {
+            self.show("  Does it call a tool that the client must run? [y]es, [n]o, [s]kip, [q]uit: ")?;
+            let mut line = String::new();
+            if self.input.read_line(&mut line).context("the terminal")? == 0 {
+                return Ok(Answer::Quit);
+            }
+            return Ok(match line.trim() {
+                "y" | "yes" => Answer::Is(true),
+                "n" | "no" => Answer::Is(false),
+                "s" | "skip" => Answer::Skip,
+                "q" | "quit" => Answer::Quit,
+                // An empty line or a word that is pasted by mistake confirms nothing.
+                _ => continue,
+            });
+        }
+    }
+}
