@@ -21,6 +21,9 @@ pub struct Args {
     /// The largest risk that a no of auto is wrong, such as 0.5% or 0.005; with 0 it waits for the end
     #[arg(long, value_name = "SHARE", default_value = "0.5%")]
     pub risk: Risk,
+    /// Count live streams in this file, and let auto decide by them too; replayed streams and files of events never do
+    #[arg(long, value_name = "FILE", conflicts_with = "quiet")]
+    pub learn: Option<PathBuf>,
     /// Write nothing, and stop reading as soon as the answer is known
     #[arg(short, long, conflicts_with_all = ["then", "or_else", "decide_fd"])]
     pub quiet: bool,
@@ -62,6 +65,11 @@ impl Args {
     pub fn others(&self) -> bool {
         let file = |path: &PathBuf| if path.as_os_str() == "-" { Path::new(STDIN).is_file() } else { path.is_file() };
         self.files.len() > 1 || self.files.iter().any(file) || (self.files.is_empty() && Path::new(STDIN).is_file())
+    }
+
+    /// Whether an input is a file, which holds streams of the past.
+    pub fn is_past(&self) -> bool {
+        self.files.iter().any(|path| path.as_os_str() != "-") || Path::new(STDIN).is_file()
     }
 
     /// The driver's settings.

@@ -1,6 +1,8 @@
 //! All checkers by their names: those of `detect`, and `cmd:`, which starts processes.
 
+use crate::args::Args;
 use crate::command::Command;
+use crate::learn::Learning;
 use anyhow::{Context, bail};
 use detect::{CHECKERS, CallFilter, Checkers, Factory, Settings};
 use std::rc::Rc;
@@ -18,11 +20,29 @@ pub fn help() -> String {
     format!("Who decides: {}", checkers.join(", "))
 }
 
-/// The checkers of that name; `calls` decides what counts as a call, `settings` is what the user set.
+/// The checkers that the arguments name, and what they learn.
 ///
 /// # Errors
-/// When the name is unknown; the message lists all names.
-pub fn find(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {
+/// When the name is unknown; the message lists all names. When the file of `--learn` is not a table, or another checker should learn.
+pub fn find(args: &Args) -> anyhow::Result<(Checkers, Option<Learning>)> {
+    let usual = named(&args.checker, &args.calls(), &Settings { risk: args.risk, table: None })?;
+    let Some(path) = &args.learn else { return Ok((usual, None)) };
+    if args.checker != "auto" && !args.checker.starts_with("auto:") {
+        bail!("--learn: {} does not learn, use --checker auto", args.checker);
+    }
+    if args.name.is_some() {
+        bail!("--learn: counts calls of all tools, leave --name out");
+    }
+    if args.is_past() {
+        return Ok((usual, None));
+    }
+    let learning = Learning::new(path);
+    let table = Some(Rc::new(learning.table()?));
+    let learned = named(&args.checker, &args.calls(), &Settings { risk: args.risk, table })?;
+    Ok((learning.checkers(usual, learned), Some(learning)))
+}
+
+fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {
     if let Some(command) = name.strip_prefix("cmd:") {
         if command.trim().is_empty() {
             bail!("--checker cmd: has no command, write one behind it, such as 'cmd:grep -q tool_call_delta'");

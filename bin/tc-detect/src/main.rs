@@ -5,11 +5,12 @@ mod branch;
 mod checkers;
 mod command;
 mod divert;
+mod learn;
 mod recorded;
 
 use args::Args;
 use branch::Branch;
-use detect::{Answers, Detect, Settings, StreamAnswer};
+use detect::{Answers, Detect, StreamAnswer};
 use divert::Diversion;
 use event::{Event, Machine};
 use recorded::recorded;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
 /// Asks the checker about every stream, writes its decisions where the user wants them, and returns the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let answers = Answers::default();
-    let checkers = checkers::find(&args.checker, &args.calls(), &Settings { risk: args.risk, table: None })?;
+    let (checkers, learning) = checkers::find(&args)?;
     if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
     }
@@ -54,6 +55,9 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
             "the input has no events; for a recorded body or a tape: llm-stream --replay FILE | tc-detect",
         );
         answers.undecided();
+    }
+    if let Some(Err(e)) = learning.map(|learning| learning.save()) {
+        stdio::message("tc-detect", &format!("--learn: {e:#}"));
     }
     let status = outcome.status(match answers.answer() {
         StreamAnswer::Yes => Status::Done,

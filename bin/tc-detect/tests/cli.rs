@@ -336,3 +336,79 @@ fn an_interrupt_ends_it_although_its_upstream_goes_on() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let _ = endless.wait(); // it ends by SIGPIPE
 }
+
+/// The counts of `text` in a table: streams with a call after text, and streams without a call.
+fn counted(path: &std::path::Path) -> String {
+    let table = std::fs::read_to_string(path).unwrap_or_default();
+    table.lines().find(|line| line.starts_with("text ")).unwrap_or("text 0 0").to_owned()
+}
+
+#[test]
+fn auto_learns_from_live_streams_alone() {
+    let folder = std::env::temp_dir().join(format!("tc-detect-learn-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mine.table");
+    let learn = ["--checker", "auto", "--learn", file.to_str().unwrap()];
+    let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+    let cut = r#"{"type":"stream_end","finish_reason":"cut"}"#;
+
+    run(&learn, &lines(&[START, TEXT, CALL, END, START, TEXT, end, START, TEXT, cut]));
+    assert_eq!(counted(&file), "text 1 1", "a stream that failed does not count");
+
+    let named = r#"{"type":"stream_start","stream":"a.sse","v":1}"#;
+    let named_text = TEXT.replace('}', r#","stream":"a.sse"}"#);
+    run(&learn, &lines(&[named, &named_text, r#"{"type":"stream_end","stream":"a.sse","finish_reason":"stop"}"#]));
+    let events = folder.join("events.ndjson");
+    std::fs::write(&events, lines(&[START, TEXT, end])).unwrap();
+    let mut with_file = learn.to_vec();
+    with_file.push(events.to_str().unwrap());
+    run(&with_file, "");
+    assert_eq!(counted(&file), "text 1 1", "a replayed stream and a file of events do not count");
+
+    let children: Vec<_> = (0..8)
+        .map(|_| {
+            let mut child = detect(&learn).spawn().unwrap();
+            child.stdin.take().unwrap().write_all(lines(&[START, TEXT, end]).as_bytes()).unwrap();
+            child
+        })
+        .collect();
+    for child in children {
+        assert_eq!(child.wait_with_output().unwrap().status.code(), Some(1));
+    }
+    assert_eq!(counted(&file), "text 1 9", "no process loses the counts of another");
+
+    let limited = format!(
+        "ulimit -f 0; trap '' XFSZ; exec {} --checker auto --learn {}",
+        env!("CARGO_BIN_EXE_tc-detect"),
+        file.display()
+    );
+    let mut child = Command::new("sh")
+        .args(["-c", &limited])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(lines(&[START, TEXT, end]).as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    assert!(text(&out.stderr).contains("--learn: ") && out.status.code() == Some(1), "{}", text(&out.stderr));
+    assert_eq!(counted(&file), "text 1 9", "a full disk leaves the old file");
+
+    std::fs::write(&file, "text one two\n").unwrap();
+    let out = run(&learn, &lines(&[START, TEXT, end]));
+    assert!(out.status.code() == Some(2) && text(&out.stderr).contains("line 1: a count"), "{}", text(&out.stderr));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn only_auto_learns() {
+    for (args, words) in [
+        (&["--learn", "x"][..], "--learn: full does not learn"),
+        (&["-c", "auto", "--learn", "x", "--name", "f"], "--learn: counts calls of all tools"),
+        (&["-c", "auto", "--risk", "2"], "a risk is a share from 0 to 1"),
+        (&["-c", "auto:2"], "unknown checker 'auto:2'"),
+    ] {
+        let out = run(args, "");
+        assert!(out.status.code() == Some(2) && text(&out.stderr).contains(words), "{args:?}: {}", text(&out.stderr));
+    }
+}

@@ -135,6 +135,8 @@ impl Detect {
             if choice.decided.is_none() {
                 let verdict = choice.checker.end(ending);
                 self.decide(at, verdict, false, out);
+            } else if choice.decided == Some(false) && choice.checker.revises_no() {
+                choice.checker.end(ending); // it has read on, and may count the stream
             } else if choice.decided == Some(true) && choice.is_overturned(ending) && !ending.is_failure() {
                 // Only now: after a retract another call could still have come.
                 self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);

@@ -20,6 +20,8 @@ pub(crate) struct Turn {
     options: StreamOptions,
     id: Option<String>,
     model: Option<String>,
+    /// How many tools the request offered, if the response repeats it.
+    offered: Option<u32>,
     started: bool,
     marked: bool,
     ended: bool,
@@ -49,6 +51,7 @@ impl Turn {
             options,
             id: None,
             model: None,
+            offered: None,
             started: false,
             marked: false,
             ended: false,
@@ -72,6 +75,13 @@ impl Turn {
     pub(crate) fn model(&mut self, model: Option<Raw<'_>>) {
         if !self.started && self.model.is_none() {
             self.model = model.and_then(Raw::str).filter(|model| !model.is_empty()).map(Cow::into_owned);
+        }
+    }
+
+    /// Takes the number of tools for the client to run that the request offered. It counts only before the first event.
+    pub(crate) fn offered(&mut self, tools: Option<u32>) {
+        if !self.started {
+            self.offered = self.offered.or(tools);
         }
     }
 
@@ -380,6 +390,7 @@ impl Turn {
             tools_mode: o.tools_mode.as_ref().map(Into::into),
             dialect: o.dialect.as_ref().map(Into::into),
             tools: o.tools.as_deref().map(Json::of),
+            tools_offered: self.offered,
             prefill: o.prefill.as_ref().map(Into::into),
             attempt: o.attempt,
             fallback: o.fallback.then(|| "sync".into()),

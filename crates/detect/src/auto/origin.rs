@@ -47,11 +47,12 @@ impl Origin {
         let start = StreamStart::read(first);
         let tools = start.tools.map(|tools| tools.with(names));
         let is_none = start.tools_mode.map(Text::str).as_deref() == Some("none");
-        let offered = match &tools {
-            Some(tools) if !tools.is_empty() => OfferedTools::Some,
-            Some(_) => OfferedTools::None,
-            None if is_none => OfferedTools::None,
-            None => OfferedTools::Unknown,
+        let offered = match (&tools, start.tools_offered) {
+            (Some(tools), _) if !tools.is_empty() => OfferedTools::Some,
+            (Some(_), _) | (_, Some(0)) => OfferedTools::None,
+            (None, Some(_)) => OfferedTools::Some,
+            (None, None) if is_none => OfferedTools::None,
+            (None, None) => OfferedTools::Unknown,
         };
         let word = |text: Option<Text<'_>>| table_word(&text.map(Text::str).unwrap_or_default());
         Origin {

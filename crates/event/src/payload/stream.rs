@@ -60,6 +60,8 @@ payload! {
         dialect: Option<Text<'a>>,
         /// The request's tools, in OpenAI's shape. Filters use them where they have no `--tools`.
         tools: Option<Json<'a>> as As<Tools>,
+        /// How many tools for the client to run the request offered, where the provider repeats the request in its response.
+        tools_offered: Option<u32>,
         /// The end of the prompt, which the text continues.
         prefill: Option<Text<'a>>,
         /// Which try of the turn this is.

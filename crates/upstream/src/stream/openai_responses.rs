@@ -110,11 +110,28 @@ impl Decoder for OpenaiResponses {
     }
 }
 
+/// How many tools for the client to run the request offered: a response repeats the request's `tools` and `tool_choice`. Tools that
+/// the provider runs itself do not count.
+fn offered(response: Raw<'_>) -> Option<u32> {
+    let tools = response.get("tools").filter(|tools| tools.is_array())?;
+    if response.get_str("tool_choice").is_some_and(|choice| choice == "none") {
+        return Some(0);
+    }
+    const OF_THE_PROVIDER: [&str; 6] =
+        ["web_search", "file_search", "code_interpreter", "image_generation", "mcp", "x_search"];
+    let is_for_client = |tool: &Raw<'_>| {
+        let kind = tool.get_str("type").unwrap_or_default();
+        !OF_THE_PROVIDER.iter().any(|name| kind.starts_with(name))
+    };
+    u32::try_from(tools.items().filter(is_for_client).count()).ok()
+}
+
 impl OpenaiResponses {
     fn created(&mut self, event: &str, response: Raw<'_>, turn: &mut Turn) {
         turn.choice(0);
         turn.id(response.get("id"));
         turn.model(response.get("model"));
+        turn.offered(offered(response));
         self.items.begin(event == "created", response.get("tools"));
     }
 
