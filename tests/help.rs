@@ -21,11 +21,13 @@ fn indent(line: &str) -> usize {
 /// Lines that are broken although the next word would have fitted: signs of a paragraph that was wrapped twice.
 fn ragged(text: &str, columns: usize) -> Vec<String> {
     let mut found = Vec::new();
+    // Lines of an example or of a list, which are not a paragraph.
     let mut is_example = false;
     for pair in text.lines().collect::<Vec<_>>().windows(2) {
         let [line, next] = pair else { continue };
-        is_example =
-            (is_example || line.starts_with("Example") || line.starts_with("A tools file:")) && !line.trim().is_empty();
+        is_example = (is_example
+            || ["Example", "A tools file:", "Commands:"].iter().any(|begin| line.starts_with(begin)))
+            && !line.trim().is_empty();
         let goes_on = ![line, next].iter().any(|line| line.trim().is_empty())
             && indent(line) == indent(next)
             && !next.trim_start().starts_with(['-', '[', '<']);
