@@ -92,6 +92,14 @@ fn markdown_reads_no_name_as_markup() {
 }
 
 #[test]
+fn an_id_that_looks_like_an_item_of_a_list_is_text() {
+    for name in ["- x", "+ x", "1. x"] {
+        let text = markdown(&report(1, 6, name), &[]);
+        assert!(!text.contains("- - ") && !text.contains("- + ") && !text.contains("- 0"), "{text}");
+    }
+}
+
+#[test]
 fn junit_has_a_test_for_each_requirement_and_each_wrong_stream_that_is_shown() {
     let report = report(2, 12, HOSTILE);
     let text = junit(&report).expect("XML");

@@ -59,7 +59,7 @@ fn json(tally: &Tally) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
     #[test]
     fn any_parts_in_any_order_are_the_whole(

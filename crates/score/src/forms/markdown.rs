@@ -78,7 +78,7 @@ fn baseline(out: &mut String, report: &Report) {
     let mark = if baseline.has_regressions() { "❌" } else { "✅" };
     paragraph(out, &format!("{mark} Compared with the baseline: {}", words::baseline(baseline)));
     for change in &baseline.checkers {
-        let _ = writeln!(out, "- {}: {}", text(&change.checker, NAME), words::change(change));
+        let _ = writeln!(out, "- {}: {}", item(&change.checker), words::change(change));
     }
     out.push('\n');
     for change in &baseline.checkers {
@@ -101,7 +101,7 @@ fn list(out: &mut String, kind: &str, count: u64, streams: &[Named<'_>], checker
     let of = if (streams.len() as u64) < count { format!(", the first {}", streams.len()) } else { String::new() };
     paragraph(out, &format!("**{kind}: {count}{of}**"));
     for stream in streams {
-        let _ = writeln!(out, "- {}: {}: {}", text(stream.id, NAME), stream.answer, text(&stream.reason, 400));
+        let _ = writeln!(out, "- {}: {}: {}", item(stream.id), stream.answer, text(&stream.reason, 400));
     }
     if let Some(first) = streams.first() {
         // An indented block has no end that a name could write.
@@ -169,4 +169,14 @@ mod tests {
         assert_eq!(text("see #1", 100), "see &#35;&#8203;1");
         assert_eq!(text("sonnet@2025", 100), "sonnet&#64;2025", "a name that notifies nobody can be copied");
     }
+}
+
+/// The same at the beginning of an item of a list, where `-`, `+` or a number would begin a list within it.
+fn item(name: &str) -> String {
+    let mut out = text(name, NAME);
+    let is_mark = |c: char| c == '-' || c == '+' || c.is_ascii_digit();
+    if let Some(first) = out.chars().next().filter(|c| is_mark(*c)) {
+        out.replace_range(..1, &format!("&#{};", u32::from(first)));
+    }
+    out
 }
