@@ -159,6 +159,16 @@ fn text(text: &str, limit: usize) -> String {
     out.replace("://", "&#58;//").replace("www.", "www&#46;")
 }
 
+/// The same at the beginning of an item of a list, where `-`, `+` or a number would begin a list within it.
+fn item(name: &str) -> String {
+    let mut out = text(name, NAME);
+    let is_mark = |c: char| c == '-' || c == '+' || c.is_ascii_digit();
+    if let Some(first) = out.chars().next().filter(|c| is_mark(*c)) {
+        out.replace_range(..1, &format!("&#{};", u32::from(first)));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,14 +179,4 @@ mod tests {
         assert_eq!(text("see #1", 100), "see &#35;&#8203;1");
         assert_eq!(text("sonnet@2025", 100), "sonnet&#64;2025", "a name that notifies nobody can be copied");
     }
-}
-
-/// The same at the beginning of an item of a list, where `-`, `+` or a number would begin a list within it.
-fn item(name: &str) -> String {
-    let mut out = text(name, NAME);
-    let is_mark = |c: char| c == '-' || c == '+' || c.is_ascii_digit();
-    if let Some(first) = out.chars().next().filter(|c| is_mark(*c)) {
-        out.replace_range(..1, &format!("&#{};", u32::from(first)));
-    }
-    out
 }
