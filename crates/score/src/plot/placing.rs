@@ -70,6 +70,9 @@ impl Placed {
 /// The room between a point and its name.
 const GAP: i32 = 9;
 
+/// How many distances from a point are tried: so many names find room in a column beside one place at the edge of a plot.
+const RINGS: i32 = 26;
+
 /// Directions from a point in the order in which a reader expects its name.
 const DIRECTIONS: [(i32, i32); 8] = [(1, 0), (1, -1), (1, 1), (-1, 0), (-1, -1), (-1, 1), (0, -1), (0, 1)];
 
@@ -100,11 +103,11 @@ fn candidates(spot: Spot, name: &str) -> impl Iterator<Item = Placed> {
     #[expect(clippy::cast_possible_truncation, reason = "the height of letters is a small number")]
     let height = LETTERS as i32 + 3;
     let width = width_of(name);
-    (0..9).flat_map(move |ring| {
+    (0..RINGS).flat_map(move |ring| {
         DIRECTIONS.into_iter().map(move |(right, down)| {
             let reach = GAP + ring * 13;
             let (x, y) = (
-                spot.0 + right * GAP.max(reach * 2 / 3),
+                spot.0 + right * (reach * 2 / 3).clamp(GAP, 4 * GAP),
                 spot.1 + down * if right == 0 { reach + height / 2 } else { reach },
             );
             let (left, side) = match right {
@@ -170,6 +173,18 @@ mod tests {
         let placed = place(&names, BOUNDS, &[]);
         assert!(placed.iter().all(Option::is_some), "{placed:?}");
         check(&names, &placed);
+    }
+
+    #[test]
+    fn twelve_points_at_one_place_get_names_that_do_not_touch() {
+        for spot in [(350, 200), (699, 24), (0, 24), (0, 380)] {
+            let names: Vec<String> = (0..12).map(|n| format!("…/checker_{n}.py")).collect();
+            let names: Vec<(Spot, &str)> = names.iter().map(|name| (spot, name.as_str())).collect();
+            let placed = place(&names, BOUNDS, &[]);
+            let missing = placed.iter().filter(|place| place.is_none()).count();
+            assert_eq!(missing, 0, "at {spot:?}");
+            check(&names, &placed);
+        }
     }
 
     #[test]

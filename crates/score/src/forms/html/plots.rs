@@ -68,10 +68,11 @@ fn curve(points: &[Point], id: &str, title: &str, lowest: Option<f64>) -> Markup
 
 /// The point of a checker; `None` if a value is not defined.
 fn point(checker: &CheckerReport) -> Option<Point> {
+    let share = |metric| real(&checker.metrics, metric).filter(|share| (0.0..=1.0).contains(share));
     Some(Point {
         name: label(&checker.name),
-        waited: real(&checker.metrics, "waited")?,
-        recall: real(&checker.metrics, "recall")?,
+        waited: share("waited")?,
+        recall: share("recall")?,
         interval: checker.intervals.get("recall").map(|interval| (interval.low, interval.high)),
     })
 }
