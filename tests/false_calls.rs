@@ -45,6 +45,10 @@ fn told(lines: &[String]) -> Told {
 
 /// Bodies with calls as text (rows 24 to 26 of the deviations, and tag mode itself), and with tags of reasoning (row 22).
 const MARKED: &[&str] = &[
+    "anthropic/trap-thinking-tag-then-call",
+    "mistral/trap-tool-calls-token-in-text",
+    "ollama/trap-call-in-text",
+    "openai-chat/trap-thinking-tag-then-call",
     "openai-chat/llamacpp-tag-",
     "openai-chat/row-22-think-tags",
     "openai-chat/row-24-",
