@@ -249,6 +249,7 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         label("part", false, &json!({"file": "two.ndjson", "api": null, "part": 3})),
         label("second", false, &json!({"file": "two.ndjson", "api": null, "part": 2})),
         label("folder", false, &json!({"file": "."})),
+        label("endless", false, &json!({"file": "/dev/zero"})),
         label("open", false, &json!({"has_tool_call": null})),
         label(&long_id, false, &json!({})),
     ]
@@ -269,13 +270,14 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         "line 10: ./unknown.txt: neither a body",
         "line 11: ./two.ndjson: the file holds several streams",
         "line 12: ./two.ndjson: part 3 does not exist; the file has 2 streams",
-        "line 14: ./.: ",
+        "line 14: ./.: not a regular file",
+        "line 15: /dev/zero: not a regular file",
         "1 stream has no answer in the label",
     ]) {
         let says = says.replace("./", "");
         assert!(line.starts_with("tc-eval: ") && line.contains(&says), "{says}: {line}");
     }
-    assert_eq!(lines.len(), 11, "{}", ran.err);
+    assert_eq!(lines.len(), 12, "{}", ran.err);
     assert!(!ran.err.contains('\u{1b}'));
 }
 

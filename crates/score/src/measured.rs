@@ -53,7 +53,7 @@ pub struct Outcome {
     pub at: Option<Place>,
     /// Why, in the checker's words.
     pub reason: String,
-    /// Whether the answer, or its place in the text, depended on how the stream was split (`--resplit`).
+    /// Whether the answer differed when the stream was split elsewhere (`--resplit`).
     pub depends_on_split: bool,
 }
 

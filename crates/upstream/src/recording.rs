@@ -35,7 +35,9 @@ impl RecordingForm {
 /// Whether any line is an event of ours: a provider's lines may have a `type` too.
 fn has_event(start: &[u8]) -> bool {
     let mut scanner = Scanner::default();
-    start.split(|byte| *byte == b'\n').any(|line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
+    // An event is an object, and a body of server-sent events has none at the beginning of a line.
+    let mut objects = start.split(|byte| *byte == b'\n').filter(|line| line.trim_ascii_start().starts_with(b"{"));
+    objects.any(|line| match std::str::from_utf8(line).map(|line| scanner.read(line)) {
         Ok(Ok(event)) => is_ours(&event),
         // The line is longer than the part that was read; commands write the type first.
         _ => begins_as_ours(&String::from_utf8_lossy(line)),

@@ -181,9 +181,10 @@ impl Sink for Collected<'_> {
 impl Found {
     fn call(&mut self, call: &ToolCall<'_>, place: Place) {
         let code = call.error.map(|error| error.code.str());
-        let is_lost = matches!(code.as_deref(), Some("incomplete" | "invalid_json"));
-        let written = || call.arguments_text.map(|text| text.str().into_owned());
-        let arguments = call.arguments.map(|json| json.text().into_owned()).or_else(written);
+        // Of a log: arguments that another run has refused, although they are whole.
+        let refused = call.arguments_text.filter(|_| code.as_deref() == Some("schema"));
+        let refused = refused.map(|text| text.str().into_owned());
+        let arguments = call.arguments.map(|json| json.text().into_owned()).or(refused);
         if call.error.is_none() && self.ready_ms.is_none() {
             self.ready_ms = place.ms;
         }
@@ -191,7 +192,7 @@ impl Found {
             index: call.index.unwrap_or(self.calls.len() as i64),
             id: call.tool_id.str().into_owned(),
             name: call.tool_name.str().into_owned(),
-            arguments: arguments.filter(|_| !is_lost),
+            arguments,
             is_repaired: call.repairs.is_some(),
             is_incomplete: code.as_deref() == Some("incomplete"),
         });

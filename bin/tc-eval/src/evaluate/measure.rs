@@ -131,6 +131,10 @@ impl<'p> Meter<'p> {
     ) -> Result<Read> {
         let Meter { plan, checkers, names, full, tag, buffer } = self;
         let settings = settings(entry, plan, split)?;
+        // A pipe or a device may have no end, and opening a pipe may wait forever.
+        if entry.path.metadata().is_ok_and(|meta| !meta.is_file()) {
+            bail!("{}: not a regular file; name a recording", entry.path.display());
+        }
         let label = &entry.label;
         let mut judges = judges.unwrap_or_default().into_iter();
         let mut has_others = false;
