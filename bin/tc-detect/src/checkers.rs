@@ -1,10 +1,9 @@
 //! All checkers by their names: those of `detect`, and `cmd:`, which starts processes.
 
-use crate::args::Args;
 use crate::command::Command;
 use crate::learn::Learning;
 use anyhow::{Context, bail};
-use detect::{CHECKERS, CallFilter, Checkers, Factory, Settings};
+use detect::{CHECKERS, CallFilter, Checkers, Factory, Risk, Settings};
 use std::rc::Rc;
 
 /// The name of the adapter and how it decides.
@@ -20,26 +19,21 @@ pub fn help() -> String {
     format!("Who decides: {}", checkers.join(", "))
 }
 
-/// The checkers that the arguments name, and what they learn.
+/// The checkers of that name, which count live streams where `learning` is given; `calls` decides what counts as a call.
 ///
 /// # Errors
 /// When the name is unknown; the message lists all names. When the file of `--learn` is not a table, or another checker should learn.
-pub fn find(args: &Args) -> anyhow::Result<(Checkers, Option<Learning>)> {
-    let usual = named(&args.checker, &args.calls(), &Settings { risk: args.risk, table: None })?;
-    let Some(path) = &args.learn else { return Ok((usual, None)) };
-    if args.checker != "auto" && !args.checker.starts_with("auto:") {
-        bail!("--learn: {} does not learn, use --checker auto", args.checker);
+pub fn find(name: &str, calls: &CallFilter, risk: Risk, learning: Option<&Learning>) -> anyhow::Result<Checkers> {
+    let usual = named(name, calls, &Settings { risk, table: None })?;
+    let Some(learning) = learning else { return Ok(usual) };
+    if name != "auto" && !name.starts_with("auto:") {
+        bail!("--learn: {name} does not learn, use --checker auto");
     }
-    if args.name.is_some() {
+    if calls.name.is_some() {
         bail!("--learn: counts calls of all tools, leave --name out");
     }
-    if args.is_past() {
-        return Ok((usual, None));
-    }
-    let learning = Learning::new(path);
     let table = Some(Rc::new(learning.table()?));
-    let learned = named(&args.checker, &args.calls(), &Settings { risk: args.risk, table })?;
-    Ok((learning.checkers(usual, learned), Some(learning)))
+    Ok(learning.checkers(usual, named(name, calls, &Settings { risk, table })?))
 }
 
 fn named(name: &str, calls: &CallFilter, settings: &Settings) -> anyhow::Result<Checkers> {

@@ -15,13 +15,15 @@ use std::rc::Rc;
 #[derive(Clone, Debug)]
 pub struct Learning {
     path: PathBuf,
+    /// Whether the input can hold live streams.
+    is_live: bool,
     added: Rc<RefCell<Table>>,
 }
 
 impl Learning {
-    /// Of the file at `path`, which need not exist yet.
-    pub fn new(path: &Path) -> Self {
-        Learning { path: path.to_owned(), added: Rc::default() }
+    /// Of the file at `path`, which need not exist yet. Without live streams it is neither read nor written.
+    pub fn new(path: &Path, is_live: bool) -> Self {
+        Learning { path: path.to_owned(), is_live, added: Rc::default() }
     }
 
     /// The table that is compiled in, together with the counts of the file.
@@ -30,16 +32,18 @@ impl Learning {
     /// When the file cannot be read, or is not a table.
     pub fn table(&self) -> Result<Table> {
         let mut table = Table::built_in();
-        table.merge(&read(&self.path)?);
+        if self.is_live {
+            table.merge(&read(&self.path)?);
+        }
         Ok(table)
     }
 
     /// Lets live streams use `learned` and count; replayed ones get `usual`, so that they stay reproducible. A replayed stream has the
     /// name of its file.
     pub fn checkers(&self, usual: Checkers, learned: Checkers) -> Checkers {
-        let added = Rc::clone(&self.added);
+        let (added, is_live) = (Rc::clone(&self.added), self.is_live);
         Rc::new(move |first| -> Factory {
-            if first.stream().is_some() {
+            if !is_live || first.stream().is_some() {
                 return usual(first);
             }
             let (factory, first, added) = (learned(first), first.raw().into_owned(), Rc::clone(&added));

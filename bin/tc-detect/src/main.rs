@@ -13,6 +13,7 @@ use branch::Branch;
 use detect::{Answers, Detect, StreamAnswer};
 use divert::Diversion;
 use event::{Event, Machine};
+use learn::Learning;
 use recorded::recorded;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +27,8 @@ fn main() -> ExitCode {
 /// Asks the checker about every stream, writes its decisions where the user wants them, and returns the answer as the status.
 fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let answers = Answers::default();
-    let (checkers, learning) = checkers::find(&args)?;
+    let learning = args.learn.as_deref().map(|path| Learning::new(path, !args.is_past()));
+    let checkers = checkers::find(&args.checker, &args.calls(), args.risk, learning.as_ref())?;
     if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
     }

@@ -1,5 +1,7 @@
 //! Laws of the checker `auto`.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use event::Scanner;
 use std::rc::Rc;
 use toolpipe_detect::auto::{Observer, Table};

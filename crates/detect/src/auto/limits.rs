@@ -21,7 +21,7 @@ const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 200.0, 400.0];
 const LEAST_HABIT: f64 = 0.3;
 
 /// The shortest and the longest text before a no, in lengths of the text that half of the calls have before them.
-const FLOOR: (f64, f64) = (0.6, 3.0);
+const FLOOR: (f64, f64) = (0.9, 3.0);
 
 /// The shortest JSON or code before a no, in characters.
 const DATA_FLOOR: u64 = 20;
