@@ -257,7 +257,9 @@ fn law_5_the_decision_comes_at_the_earliest_event() {
             let (at, yes) = earliest(checker, &lines).expect("every stream has an end");
             let mut decisions = Vec::new();
             each(&out, |place, e| {
-                if e.kind() == Kind::Decision && e.choice() == 0 {
+                // A call that was taken back leads to a second decision, which says that it is revised.
+                let is_revised = e.get("revised").and_then(Raw::bool) == Some(true);
+                if e.kind() == Kind::Decision && e.choice() == 0 && !is_revised {
                     let yes = e.get("tool_call").and_then(Raw::bool);
                     decisions.push((place, e.get("event").and_then(Raw::i64), yes));
                 }
