@@ -15,7 +15,7 @@ const TOOLS_STREAMS: f64 = 50.0;
 const ASSUMED_STREAMS: f64 = 25.0;
 
 /// The characters over which that risk falls to 1/e, by [`Sign::ALL`]. An announcement may be followed by much text before its call.
-const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 200.0, 400.0];
+const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 300.0, 1600.0];
 
 /// The least that a habit lowers the risk to: even models that nearly always call at once may learn to speak.
 const LEAST_HABIT: f64 = 0.3;
