@@ -17,13 +17,14 @@ use crate::checkers::find;
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
 use baseline::Baseline;
+use detect::auto::Table;
 use feed::{Feed, Job};
 use measure::{Meter, Plan};
 use only::Only;
 use progress::Progress;
 use score::{Measured, Partial, Report, Tally};
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use stdio::{Output, Status};
 
 /// The arguments of an evaluation.
@@ -54,6 +55,9 @@ pub struct Args {
     /// Write the counts as a line of JSON for tc-eval merge, and no report
     #[arg(long, conflicts_with_all = ["list", "baseline", "format", "output", "require", "by"])]
     pub partial: bool,
+    /// The table of auto, as tc-eval fit writes it [default: the one that is compiled in]
+    #[arg(long, value_name = "FILE")]
+    pub table: Option<PathBuf>,
     /// How many threads read streams [default: the number of processors]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: Option<u16>,
@@ -85,6 +89,7 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
         no_time: common.no_time,
         strict: common.strict,
         max_line: common.max_line,
+        table: args.table.as_deref().map(table).transpose()?,
     };
     let mut run = Run::new(args, &plan)?;
     let mut feed = Feed::new(&args.corpora, args.root.as_deref(), &args.only, checkers, 1 + plan.splits.len())?;
@@ -92,6 +97,14 @@ pub fn evaluate(args: &Args, common: &args::Common) -> Result<Status> {
     parallel::in_order(jobs(args.jobs), || feed.next(), || Meter::new(&plan), work, |done| run.take(done))?;
     feed.finish()?;
     run.finish()
+}
+
+/// Reads a table of `auto`.
+///
+/// # Errors
+/// When the file cannot be read or is not a table.
+pub fn table(path: &Path) -> Result<Table> {
+    args::file(path, Table::parse)
 }
 
 /// What became of a job.

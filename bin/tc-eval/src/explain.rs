@@ -37,6 +37,9 @@ pub struct Args {
     /// Show the checkers the stream as tag-parse passes it
     #[arg(long)]
     pub tag_parse: bool,
+    /// The table of auto, as tc-eval fit writes it [default: the one that is compiled in]
+    #[arg(long, value_name = "FILE")]
+    pub table: Option<PathBuf>,
     /// How to write it
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
     pub format: Form,
@@ -86,6 +89,7 @@ pub fn explain(args: &Args, common: &args::Common) -> Result<Status> {
         no_time: common.no_time,
         strict: common.strict,
         max_line: common.max_line,
+        table: args.table.as_deref().map(evaluate::table).transpose()?,
     };
     let measured = Meter::new(&plan)?.measure(&entry, judgings)?;
     let explanation = Explanation::new(&entry, &plan, &measured)?;

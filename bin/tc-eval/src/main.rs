@@ -34,6 +34,6 @@ fn run(args: Args) -> anyhow::Result<Status> {
         Some(Command::Diff(args)) => diff::diff(&args),
         Some(Command::ReportCard(args)) => report_card::report_card(&args),
         Some(Command::Merge(args)) => merge::merge(&args),
-        Some(Command::Fit(args)) => fit::fit(&args),
+        Some(Command::Fit(options)) => fit::fit(&options, &args.common),
     }
 }

@@ -2,55 +2,19 @@
 
 mod body;
 mod log;
+mod origin;
+mod settings;
 mod source;
 mod tape;
 
-use crate::split::Sizes;
+pub use origin::Origin;
+pub use settings::ReadSettings;
+
 use anyhow::{Context, Result, anyhow, bail};
-use event::Event;
-use json::ToolList;
+use origin::Take;
 use source::Source;
 use std::path::Path;
-use upstream::{LOOKED_AT, RecordingForm, StreamOptions};
-
-/// How to read a recording.
-#[derive(Clone, Debug, Default)]
-pub struct ReadSettings {
-    /// The API of a body; without it the body shows its API.
-    pub api: Option<upstream::Api>,
-    /// Which stream of the file to read, from 1 on; `None`: all.
-    pub part: Option<u64>,
-    /// The requested model; used where the recording names none.
-    pub model: Option<String>,
-    /// The tools of the request as JSON in any provider's shape, if known; they become `tools` of `stream_start` where the recording
-    /// has none. A list that cannot be read counts as unknown.
-    pub tools: Option<String>,
-    /// `tag` where calls are text, with the dialect.
-    pub tools_mode: Option<String>,
-    /// See `tools_mode`.
-    pub dialect: Option<String>,
-    /// The most bytes of one frame of a body or one line of a log; 64 MiB by default.
-    pub max_line: Option<usize>,
-    /// Whether a line of a log that is not an event is an error; by default it is skipped.
-    pub strict: bool,
-    /// The sizes of the pieces in which bytes reach the decoder; by default lines, or the reads of a tape.
-    pub pieces: Option<Sizes>,
-}
-
-/// Where an event came from.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Origin {
-    /// Which stream of the file it belongs to, from 1 on. 0 for an event of a log that lies between streams, such as a result.
-    pub part: u64,
-    /// The bytes of the file that had been read when the event was known: its frame ends there, or its line of a log or a tape.
-    pub offset: u64,
-    /// Recorded milliseconds: of a tape since the request, of a log since the beginning of the stream (its field `t`). `None` where the
-    /// recording has no times.
-    pub ms: Option<f64>,
-}
-
-/// Takes the events of a recording.
-type Take<'t> = dyn FnMut(&Event<'_>, Origin) + 't;
+use upstream::{LOOKED_AT, RecordingForm};
 
 /// Gives each event of the recording to `take`, in order. `bytes` is the whole file; `path` is for messages.
 ///
@@ -99,40 +63,4 @@ fn read(mut source: Source<'_>, settings: &ReadSettings, take: &mut Take<'_>) ->
         }
         _ => Ok(()),
     }
-}
-
-impl ReadSettings {
-    /// Whether the stream of this number is read.
-    fn reads(&self, part: u64) -> bool {
-        self.part.is_none_or(|wanted| wanted == part)
-    }
-
-    /// The tools in OpenAI's shape, on one line; `None` where they are unknown.
-    fn tools(&self) -> Option<String> {
-        openai_tools(self.tools.as_deref()?)
-    }
-
-    /// The fields of `stream_start` where the recording has none of them.
-    fn options(&self) -> StreamOptions {
-        let tools = self.tools();
-        let tools_mode = self.tools_mode.clone().or_else(|| tools.as_deref().map(native_or_none));
-        StreamOptions {
-            tools,
-            tools_mode,
-            dialect: self.dialect.clone(),
-            model: self.model.clone(),
-            max_frame: self.max_line,
-            ..StreamOptions::default()
-        }
-    }
-}
-
-/// A list of tools in any provider's shape as a list in OpenAI's, on one line. `None` if it cannot be read.
-fn openai_tools(json: &str) -> Option<String> {
-    Some(ToolList::read(json).ok()?.openai(|_| true))
-}
-
-/// The `tools_mode` of a request with these tools.
-fn native_or_none(tools: &str) -> String {
-    if tools == "[]" { "none" } else { "native" }.to_owned()
 }

@@ -58,3 +58,32 @@ fn each_source_is_judged_with_the_table_of_the_others() {
     let out = folder.command(&["fit", ".", "--folds", "2", "-c", "psychic"]).output().expect("a run");
     assert!(out.status.code() == Some(2) && String::from_utf8_lossy(&out.stderr).contains("unknown checker 'psychic'"));
 }
+
+#[test]
+fn auto_decides_by_the_table_that_is_named() {
+    let folder = corpus();
+    let waited = |table: &str, args: &[&str]| {
+        let row = "text 1000 1000\napi anthropic 1000 1000\nbefore 8 1000\n";
+        folder.write("mine.table", format!("{row}{table}"));
+        folder.write(
+            "long.ndjson",
+            format!("{TEXT}{}{END}", TEXT.lines().nth(1).map(|l| format!("{l}\n")).unwrap_or_default().repeat(50)),
+        );
+        folder.write("one.ndjson", "{\"id\":\"x\",\"file\":\"long.ndjson\",\"has_tool_call\":false}\n");
+        let out = folder.command(&[&["one.ndjson", "-c", "auto", "--list"], args].concat()).output().expect("a run");
+        String::from_utf8_lossy(&out.stdout).into_owned()
+    };
+    // After an announcement a call always follows, by this table; by the other never.
+    let always: String =
+        "0 8 16 24 32 40 50 60 70 80 90 100 110 120 130 140 150 160 180 200 220 240 260 280 320 360 400"
+            .split(' ')
+            .map(|edge| format!("after intent {edge} 1000 0\n"))
+            .collect();
+    let never = always.replace(" 1000 0\n", " 0 100000\n");
+    let (late, early) = (waited(&always, &["--table", "mine.table"]), waited(&never, &["--table", "mine.table"]));
+    assert!(late.contains("the stream ended") && !early.contains("the stream ended"), "{late}{early}");
+    folder.write("mine.table", "text one\n");
+    let out = folder.command(&[".", "-c", "auto", "--table", "mine.table"]).output().expect("a run");
+    let err = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.code() == Some(2) && err.contains("mine.table: line 1") && err.lines().count() == 1, "{err}");
+}

@@ -8,7 +8,8 @@ use crate::corpus::Entry;
 use crate::read::{Origin, ReadSettings, each_event_of_file};
 use crate::split::Split;
 use anyhow::{Result, anyhow, bail};
-use detect::{Answers, CallFilter, Checkers, Detect};
+use detect::auto::Table;
+use detect::{Answers, CallFilter, Checkers, Detect, Settings};
 use event::payload::{ContentDelta, RefusalDelta, StreamStart};
 use event::{Event, Kind, Machine, Payload, Sink, Text};
 use score::{Measured, Outcome, Place};
@@ -32,6 +33,8 @@ pub struct Plan {
     pub strict: bool,
     /// The most bytes of one frame or line of a recording.
     pub max_line: usize,
+    /// The table of `auto`, in place of the one that is compiled in.
+    pub table: Option<Table>,
 }
 
 /// The judges of the checkers outside of this process: for each reading, one for each checker of the plan; `None` for a built-in one.
@@ -67,9 +70,10 @@ impl<'p> Meter<'p> {
     pub fn new(plan: &'p Plan) -> Result<Self> {
         let calls = CallFilter::default();
         let full = detect::checkers("full", &calls).ok_or_else(|| anyhow!("the checker full is missing"))?;
+        let settings = Settings { table: plan.table.clone().map(Rc::new), ..Settings::default() };
         Ok(Meter {
             plan,
-            checkers: plan.checkers.iter().map(|name| detect::checkers(name, &calls)).collect(),
+            checkers: plan.checkers.iter().map(|name| detect::checkers_with(name, &calls, &settings)).collect(),
             names: plan.checkers.iter().map(|name| name.as_str().into()).collect(),
             full,
             tag: Streams::default(),

@@ -1,138 +1,98 @@
 //! Tests tables: each part of the corpora is judged with the table that was learned from the other parts.
 
 use super::folds::Folds;
-use super::{Args, each_event, each_stream, observe};
-use crate::corpus::Entry;
+use super::streams;
+use crate::evaluate::measure::{Meter, Plan};
 use anyhow::{Context, Result};
 use detect::auto::Table;
-use detect::{CallFilter, Checker, Checkers, Settings, StreamEnding, Verdict};
-use event::Kind;
-use event::payload::{ContentDelta, RefusalDelta, StreamEnd};
-use score::{Answer, CallCounts, Measured, Outcome, Place, Report, Tally};
+use detect::{CallFilter, checkers};
+use score::{Report, Tally};
 use std::io::Write;
-use std::rc::Rc;
-use stdio::Status;
+use std::path::PathBuf;
+use stdio::{Output, Status};
 
-/// Prints, for each part and for all together, what the checkers reach.
-///
-/// # Errors
-/// What is wrong with a checker, a corpus or a recording.
-pub fn test(args: &Args, folds: &Folds) -> Result<Status> {
-    let names = if args.checkers.is_empty() { vec!["auto".to_owned()] } else { args.checkers.clone() };
-    let count = usize::try_from(folds.count)?;
-    let mut learned = vec![Table::default(); count];
-    each_stream(&args.corpora, |entry, buffer| {
-        learned[folds.part(&entry.label)].add(&observe(entry, buffer, false)?.end());
-        Ok(())
-    })?;
-    let checkers = (0..count).map(|part| checkers(&names, &others(&learned, part))).collect::<Result<Vec<_>>>()?;
-    let mut tallies: Vec<Tally> = (0..count).map(|_| Tally::new(&names)).collect();
-    each_stream(&args.corpora, |entry, buffer| {
-        let part = folds.part(&entry.label);
-        tallies[part].add(&measure(entry, buffer, args.hide_tools, &checkers[part])?);
-        Ok(())
-    })?;
-    let mut out = std::io::stdout().lock();
-    writeln!(
-        out,
-        "{:10} {:16} {:>7} {:>6} {:>6} {:>9} {:>18} {:>7} {:>9}",
-        "part", "checker", "streams", "calls", "missed", "recall", "95 %", "waited", "false yes"
-    )?;
-    let mut all = Tally::new(&names);
-    for (part, tally) in tallies.into_iter().enumerate() {
-        if count <= 10 {
-            rows(&mut out, &format!("{} of {count}", part + 1), &tally)?;
+/// A test of tables on streams that they were not learned from.
+pub(super) struct FoldedTest {
+    /// The names of the checkers.
+    pub checkers: Vec<String>,
+    /// How the sources are split.
+    pub folds: Folds,
+    /// Whether checkers see the streams as if the tools of their requests were unknown.
+    pub hide_tools: bool,
+}
+
+impl FoldedTest {
+    /// Prints, for each part and for all together, what the checkers reach.
+    ///
+    /// # Errors
+    /// What is wrong with a checker, a corpus or a recording.
+    pub fn run(&self, corpora: &[PathBuf], common: &args::Common) -> Result<Status> {
+        for name in &self.checkers {
+            checkers(name, &CallFilter::default())
+                .with_context(|| format!("unknown checker '{name}', use one of those of tc-detect but for cmd:"))?;
         }
-        all.merge(tally)?;
+        let count = usize::try_from(self.folds.count)?;
+        // `None` for parts without a stream, of which there may be many.
+        let mut learned: Vec<Option<Table>> = vec![None; count];
+        let mut buffer = Vec::new();
+        streams::each(corpora, |entry| {
+            let table = learned[self.folds.part(&entry.label)].get_or_insert_default();
+            table.add(&streams::observe(&entry, &mut buffer)?);
+            Ok(())
+        })?;
+        let plans: Vec<Option<Plan>> =
+            (0..count).map(|part| learned[part].is_some().then(|| self.plan(others(&learned, part), common))).collect();
+        let mut meters =
+            plans.iter().map(|plan| plan.as_ref().map(Meter::new).transpose()).collect::<Result<Vec<_>>>()?;
+        let mut tallies: Vec<Tally> = (0..count).map(|_| Tally::new(&self.checkers)).collect();
+        streams::each(corpora, |mut entry| {
+            let part = self.folds.part(&entry.label);
+            if self.hide_tools {
+                entry.label.tools = None;
+            }
+            let meter = meters[part].as_mut().context("the corpus changed while it was read")?;
+            tallies[part].add(&meter.measure(&entry, Vec::new())?);
+            Ok(())
+        })?;
+        let mut text = Vec::new();
+        writeln!(
+            text,
+            "{:10} {:16} {:>7} {:>6} {:>6} {:>9} {:>18} {:>7} {:>9}",
+            "part", "checker", "streams", "calls", "missed", "recall", "95 %", "waited", "false yes"
+        )?;
+        let mut all = Tally::new(&self.checkers);
+        for (part, tally) in tallies.into_iter().enumerate() {
+            if count <= 10 {
+                rows(&mut text, &format!("{} of {count}", part + 1), &tally)?;
+            }
+            all.merge(tally)?;
+        }
+        rows(&mut text, "all", &all)?;
+        let mut out = Output::new();
+        out.put(&text)?;
+        out.flush()?;
+        Ok(Status::Done)
     }
-    rows(&mut out, "all", &all)?;
-    Ok(Status::Done)
+
+    fn plan(&self, table: Table, common: &args::Common) -> Plan {
+        Plan {
+            checkers: self.checkers.clone(),
+            no_time: true,
+            strict: common.strict,
+            max_line: common.max_line,
+            table: Some(table),
+            ..Plan::default()
+        }
+    }
 }
 
 /// The table of all parts but one.
-fn others(learned: &[Table], part: usize) -> Table {
+fn others(learned: &[Option<Table>], part: usize) -> Table {
     let mut table = Table::default();
-    learned.iter().enumerate().filter(|(at, _)| *at != part).for_each(|(_, other)| table.merge(other));
+    for (_, other) in learned.iter().enumerate().filter(|(at, _)| *at != part) {
+        other.iter().for_each(|other| table.merge(other));
+    }
     table
-}
-
-fn checkers(names: &[String], table: &Table) -> Result<Vec<Checkers>> {
-    let settings = Settings { table: Some(Rc::new(table.clone())), ..Settings::default() };
-    let checker = |name: &String| {
-        detect::checkers_with(name, &CallFilter::default(), &settings)
-            .with_context(|| format!("unknown checker '{name}', use one of those of tc-detect but for cmd:"))
-    };
-    names.iter().map(checker).collect()
-}
-
-/// What the checkers answer for one stream, and after how much text.
-fn measure(entry: &Entry, buffer: &mut Vec<u8>, hide_tools: bool, checkers: &[Checkers]) -> Result<Measured> {
-    let mut running: Vec<Box<dyn Checker>> = Vec::new();
-    let mut outcomes: Vec<Option<Outcome>> = vec![None; checkers.len()];
-    let mut place = Place::default();
-    let mut ending = StreamEnding::Cut;
-    each_event(entry, buffer, hide_tools, &mut |event| {
-        if running.is_empty() {
-            running = checkers.iter().map(|checker| checker(event)()).collect();
-        }
-        if event.choice() != 0 {
-            return;
-        }
-        place.events += 1;
-        let text = match event.kind() {
-            Kind::ContentDelta => ContentDelta::read(event).text,
-            Kind::RefusalDelta => RefusalDelta::read(event).text,
-            Kind::StreamEnd => {
-                ending = StreamEnding::Stream(StreamEnd::read(event).finish_reason);
-                return;
-            }
-            _ => Default::default(),
-        };
-        place.chars += text.str().chars().count() as u64;
-        place.bytes += text.len() as u64;
-        for (checker, answer) in running.iter_mut().zip(&mut outcomes) {
-            if answer.is_none() {
-                *answer = checker.push(event).map(|verdict| outcome(Some(verdict), place));
-            }
-        }
-    })?;
-    for (checker, answer) in running.iter_mut().zip(&mut outcomes) {
-        if answer.is_none() {
-            *answer = Some(outcome(checker.end(ending), place));
-        }
-    }
-    Ok(measured(entry, place, outcomes.into_iter().flatten().collect()))
-}
-
-fn outcome(verdict: Option<Verdict>, at: Place) -> Outcome {
-    let answer = match &verdict {
-        None => Answer::Undecided,
-        Some(verdict) if verdict.tool_call => Answer::Yes,
-        Some(_) => Answer::No,
-    };
-    let reason = verdict.map(|verdict| verdict.reason).unwrap_or_default();
-    Outcome { answer, last: answer, at: Some(at), reason, depends_on_split: false }
-}
-
-/// The parts of a measurement that the metrics printed here need.
-fn measured(entry: &Entry, end: Place, outcomes: Vec<Outcome>) -> Measured {
-    let label = &entry.label;
-    let name = |name: &Option<String>| name.as_deref().unwrap_or_default().into();
-    Measured {
-        id: label.id.as_str().into(),
-        corpus: entry.corpus.clone(),
-        source: label.source.as_deref().unwrap_or(&label.id).into(),
-        api: name(&label.api),
-        provider: name(&label.provider),
-        model: name(&label.model),
-        tags: label.tags.iter().map(|tag| tag.as_str().into()).collect(),
-        has_tool_call: label.has_tool_call == Some(true),
-        end,
-        first_call: None,
-        calls: CallCounts::default(),
-        saved_ms: None,
-        outcomes,
-    }
 }
 
 fn rows(out: &mut impl Write, part: &str, tally: &Tally) -> Result<()> {

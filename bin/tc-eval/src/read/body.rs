@@ -1,7 +1,8 @@
 //! The events of a body.
 
+use super::origin::{Origin, Take};
+use super::settings::ReadSettings;
 use super::source::Source;
-use super::{Origin, ReadSettings, Take};
 use anyhow::Result;
 use event::{Event, Payload};
 use upstream::{Api, End, Stream};

@@ -1,7 +1,8 @@
 //! The events of a log, which commands wrote, one a line.
 
+use super::origin::{Origin, Take};
+use super::settings::ReadSettings;
 use super::source::Source;
-use super::{Origin, ReadSettings, Take};
 use anyhow::{Result, bail};
 use event::payload::StreamStart;
 use event::{Event, Json, Kind, Payload, Raw, Scanner, Text};

@@ -1,0 +1,51 @@
+//! The streams of corpora, for tables.
+
+use crate::corpus::{self, Entry};
+use crate::read::{self, ReadSettings};
+use anyhow::{Context, Result, bail};
+use detect::auto::{Observation, Observer};
+use std::path::PathBuf;
+
+/// Calls `take` for each stream whose label has an answer.
+///
+/// # Errors
+/// When an index cannot be read or no label has an answer, and those of `take`, with the name of the stream.
+pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()>) -> Result<()> {
+    let mut any = false;
+    for corpus in corpora {
+        for entry in corpus::entries(corpus)? {
+            let entry = entry?;
+            if entry.label.has_tool_call.is_some() {
+                let id = entry.label.id.clone();
+                take(entry).with_context(|| format!("stream {id}"))?;
+                any = true;
+            }
+        }
+    }
+    if !any {
+        bail!("no stream has an answer in its label; confirm the labels that tc-eval label proposes");
+    }
+    Ok(())
+}
+
+/// Observes the text of one stream up to its first call. `buffer` is memory that calls share.
+///
+/// # Errors
+/// When the recording cannot be read or has no events.
+pub(super) fn observe(entry: &Entry, buffer: &mut Vec<u8>) -> Result<Observation> {
+    let label = &entry.label;
+    let settings = ReadSettings {
+        api: label.api.as_deref().and_then(upstream::Api::from_name),
+        part: label.part,
+        model: label.model.clone(),
+        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
+        tools_mode: label.tools_mode.clone(),
+        dialect: label.dialect.clone(),
+        ..ReadSettings::default()
+    };
+    let mut observer = None;
+    read::each_event_of_file(&entry.path, buffer, &settings, &mut |event, _| {
+        observer.get_or_insert_with(|| Observer::new(event)).push(event);
+    })?;
+    Ok(observer.context("the recording has no events")?.end())
+}
