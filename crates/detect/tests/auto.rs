@@ -131,3 +131,49 @@ fn a_model_that_speaks_before_it_calls_makes_the_checker_wait() {
     let (before, after) = (place(Table::built_in()).unwrap(), place(table));
     assert!(after.is_none_or(|after| after > 2 * before), "{before} {after:?}");
 }
+
+/// Text that announces a call in its own way, after which the rest of it is waited for.
+const ANNOUNCED: [&str; 14] = [
+    "Updating the two files in the folder",
+    "One moment",
+    "Please hold while the reservation is looked up",
+    "Here's my plan for the migration",
+    "Je recherche les vols",
+    "Проверю погоду",
+    "正在为您",
+    "<antThinking>the city is known",
+    "<thinking><plan>first the city</plan> and then",
+    "I'll look at the forecast",
+    "The last attempt failed",
+    "I'd be happy to check the order",
+    "Observation: the file is empty",
+    "Searching",
+];
+
+#[test]
+fn what_announces_a_call_is_waited_for() {
+    let rest = " of the house by the lake which has a roof and a door and windows on both of its sides and a garden with trees";
+    for text in ANNOUNCED {
+        assert_eq!(no_at("0.5%", &[text, rest]), None, "{text}");
+    }
+    assert_eq!(no_at("0.5%", &["The weather is fine", rest]), Some(19 + rest.len()));
+}
+
+/// The name of a known tool in the text is a sign, but for a short one, which is a word of the language too.
+#[test]
+fn the_name_of_a_tool_is_waited_for() {
+    let rest =
+        "of the house by the lake which has a roof and a door and windows on both of its sides and a garden with trees";
+    let decides = |tool: &str, text: &str| {
+        let start = START.replace(
+            '}',
+            &format!(r#","tools":[{{"type":"function","function":{{"name":"zebra"}}}},{{"type":"function","function":{{"name":"{tool}"}}}}]}}"#),
+        );
+        let mut scanner = Scanner::default();
+        let mut checker = checkers("auto:2%", &CallFilter::default()).unwrap()(&scanner.read(&start).unwrap())();
+        let line = format!(r#"{{"type":"content_delta","text":"{text} {rest}"}}"#);
+        checker.push(&scanner.read(&line).unwrap()).is_some()
+    };
+    assert!(decides("forecast", "The weather is fine") && !decides("forecast", "The forecast is fine"));
+    assert!(decides("the", "The weather is fine"));
+}

@@ -15,13 +15,13 @@ const TOOLS_STREAMS: f64 = 50.0;
 const ASSUMED_STREAMS: f64 = 25.0;
 
 /// The characters over which that risk falls to 1/e, by [`Sign::ALL`]. An announcement may be followed by much text before its call.
-const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 300.0, 1600.0];
+const ASSUMED_DECAY: [f64; 4] = [60.0, 60.0, 300.0, 800.0];
 
 /// The least that a habit lowers the risk to: even models that nearly always call at once may learn to speak.
 const LEAST_HABIT: f64 = 0.3;
 
 /// The shortest and the longest text before a no, in lengths of the text that half of the calls have before them.
-const FLOOR: (f64, f64) = (0.9, 3.0);
+const FLOOR: (f64, f64) = (1.05, 3.0);
 
 /// The shortest JSON or code before a no, in characters.
 const DATA_FLOOR: u64 = 20;

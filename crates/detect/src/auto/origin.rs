@@ -34,7 +34,7 @@ pub(crate) struct Origin {
     /// The family of the model, such as `claude`; empty where it is unknown.
     pub family: Box<str>,
     pub offered: OfferedTools,
-    /// The names of the known tools in lower case.
+    /// The names of the known tools in lower case, sorted.
     pub tools: Box<[Box<str>]>,
 }
 
@@ -64,13 +64,15 @@ impl Origin {
     }
 }
 
-/// The names of a list of tools in OpenAI's shape.
+/// The names of a list of tools in OpenAI's shape, in lower case and sorted.
 fn names(tools: Raw<'_>) -> Vec<Box<str>> {
     let name = |tool: Raw<'_>| {
         let name = tool.at(&["function", "name"]).or_else(|| tool.get("name")).and_then(Raw::str);
         name.unwrap_or_default().to_lowercase().into()
     };
-    tools.items().map(name).collect()
+    let mut names: Vec<Box<str>> = tools.items().map(name).collect();
+    names.sort_unstable();
+    names
 }
 
 /// The family of a model: the letters that its name begins with, without who serves it. `us.anthropic.claude-3` and

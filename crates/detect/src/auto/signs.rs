@@ -7,6 +7,9 @@ use super::words;
 /// After a colon, this many characters must follow before the text can be read as going on: models end with a colon before a call.
 const AFTER_COLON: u64 = 16;
 
+/// The shortest name of a tool that counts when it is in the text, in bytes.
+const SHORTEST_NAME: usize = 4;
+
 /// A text as far as it has come.
 ///
 /// Characters are counted from the first that is not white space; white space counts once more text follows it.
@@ -20,8 +23,8 @@ pub(crate) struct Signs {
     starts_sentence: bool,
     is_first: bool,
     tag: TagPart,
-    /// Whether an element with reasoning or a call is open.
-    is_open: bool,
+    /// How many elements with reasoning or a call are open.
+    open: u32,
     sign: Sign,
     /// The characters up to the last sign of that strength.
     zero: u64,
@@ -66,7 +69,7 @@ impl Default for Signs {
             starts_sentence: true,
             is_first: true,
             tag: TagPart::Outside,
-            is_open: false,
+            open: 0,
             sign: Sign::Plain,
             zero: 0,
             before: None,
@@ -81,7 +84,8 @@ impl Default for Signs {
 
 impl Signs {
     /// Takes the next text. Returns whether the risk fell under the limits at any of its characters; then the rest is not read. Without
-    /// limits all of it is read. `tools` are the names of the known tools in lower case.
+    /// limits all of it is read. `tools` are the names of the known tools in lower case,
+    /// sorted.
     pub fn push(&mut self, text: &str, tools: &[Box<str>], limits: Option<&Limits>) -> bool {
         for c in text.chars() {
             if c.is_whitespace() && self.shape == Shape::Empty {
@@ -98,7 +102,8 @@ impl Signs {
     pub fn item(&mut self) {
         if self.sign > Sign::Plain {
             self.mark_run();
-            (self.sign, self.zero, self.base) = (Sign::Plain, self.chars, self.chars);
+            let left = if self.sign >= Sign::Tool { Sign::Tool } else { Sign::Plain };
+            (self.sign, self.zero, self.base) = (left, self.chars, self.chars);
         }
     }
 
@@ -194,7 +199,10 @@ impl Signs {
         word.trim_apostrophe();
         let tag = std::mem::replace(&mut self.tag, TagPart::Outside);
         if tag != TagPart::Outside && words::is_preamble(word.as_str()) {
-            self.is_open = tag == TagPart::Opens;
+            self.open = match tag {
+                TagPart::Opens => self.open.saturating_add(1),
+                _ => self.open.saturating_sub(1),
+            };
             self.take(Sign::Intent);
         } else if self.shape != Shape::Data {
             self.word_in_prose(&word, tools);
@@ -214,7 +222,7 @@ impl Signs {
         let state = (self.sign, self.zero);
         if let Some(sign) = words::sign(previous, text, self.starts_sentence, self.is_first) {
             self.take(sign);
-        } else if word.is_identifier() || tools.iter().any(|tool| **tool == *text) {
+        } else if word.is_identifier() || is_tool(text, tools) {
             self.take(Sign::Tool);
         }
         self.before = is_let_me.then_some(state);
@@ -235,11 +243,16 @@ impl Signs {
 
     fn is_settled(&self, limits: &Limits) -> bool {
         let floor = if self.shape == Shape::Data { limits.data_floor } else { limits.floor };
-        !self.is_open
+        self.open == 0
             && self.chars - self.base >= floor
             && limits.runs[self.sign as usize].is_some_and(|limit| self.chars - self.zero >= limit.chars)
             && self.colon.is_none_or(|colon| self.chars - colon >= AFTER_COLON)
     }
+}
+
+/// Whether a word is the name of one of the tools, which are sorted. A short name is also a word of the language, such as "a".
+fn is_tool(word: &str, tools: &[Box<str>]) -> bool {
+    word.len() >= SHORTEST_NAME && tools.binary_search_by(|tool| (**tool).cmp(word)).is_ok()
 }
 
 /// A word in lower case.

@@ -14,10 +14,8 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
             | ("i" | "we", "will" | "need" | "should" | "must" | "shall")
             | ("i'm" | "we're" | "am", "going")
             | ("i'd", "need")
-            | ("going" | "happy" | "glad", "to")
+            | ("going", "to")
             | ("to", "proceed")
-            | ("can", "help")
-            | ("help", "you")
             | ("the", "user" | "user's")
             | ("je", "vais" | "dois")
             | ("ich", "werde" | "muss")
@@ -25,6 +23,14 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
             | ("vou", "usar" | "buscar" | "verificar" | "consultar")
             | ("lass", "mich")
             | ("laat", "me")
+            | ("one" | "a" | "einen", "moment")
+            | ("hold", "on")
+            | ("please", "hold" | "wait")
+            | ("right", "away")
+            | ("bear", "with")
+            | ("here's", "my")
+            | ("je", "consulte" | "recherche" | "vérifie" | "cherche" | "regarde")
+            | ("rufe", "ich")
     ) || matches!(
         word,
         "i'll"
@@ -39,40 +45,103 @@ pub(super) fn sign(previous: &str, word: &str, starts: bool, is_first: bool) -> 
             | "сейчас"
             | "давайте"
             | "давай"
+            | "проверю"
+            | "посмотрю"
+            | "найду"
+            | "consultaré"
+            | "buscaré"
+            | "verificaré"
+            | "consulto"
+            | "controllo"
+            | "verifico"
+            | "cerco"
     );
     if announces || starts && is_activity(word) {
         return Some(Sign::Intent);
     }
-    if starts && is_step(word) || matches!(word, "tool" | "tools" | "function" | "functions") {
+    let offers_or_retries = matches!((previous, word), ("happy" | "glad", "to") | ("try", "again"));
+    if starts && is_step(word)
+        || is_trouble(word)
+        || offers_or_retries
+        || matches!(word, "tool" | "tools" | "function" | "functions")
+    {
         return Some(Sign::Tool);
     }
-    (is_person(word) || is_first && is_assent(word)).then_some(Sign::Person)
+    let offers_help = matches!((previous, word), ("can", "help") | ("help", "you"));
+    (is_person(word) || offers_help || is_first && is_assent(word)).then_some(Sign::Person)
 }
 
 /// What a model says that it is doing: "Searching for flights".
 fn is_activity(word: &str) -> bool {
     matches!(
         word,
-        "calling"
-            | "searching"
-            | "fetching"
+        "adding"
+            | "analyzing"
+            | "beginning"
+            | "booking"
+            | "calculating"
+            | "calling"
             | "checking"
-            | "invoking"
-            | "querying"
-            | "proceeding"
-            | "retrieving"
-            | "looking"
-            | "running"
+            | "connecting"
+            | "creating"
             | "executing"
-            | "using"
-            | "starting"
+            | "fetching"
+            | "fixing"
+            | "gathering"
+            | "generating"
             | "getting"
+            | "initiating"
+            | "invoking"
+            | "loading"
+            | "looking"
+            | "opening"
+            | "proceeding"
+            | "processing"
+            | "querying"
+            | "reading"
+            | "retrieving"
+            | "retrying"
+            | "running"
+            | "saving"
+            | "searching"
+            | "sending"
+            | "starting"
+            | "submitting"
+            | "transferring"
+            | "trying"
+            | "updating"
+            | "using"
+            | "verifying"
+            | "writing"
     )
+}
+
+/// Words about an attempt that failed, after which models try again.
+fn is_trouble(word: &str) -> bool {
+    matches!(word, "apologize" | "apologise" | "apologies" | "oops" | "hmm" | "failed" | "retry")
 }
 
 /// Words that begin a step of a plan.
 fn is_step(word: &str) -> bool {
-    matches!(word, "now" | "next" | "step" | "first" | "firstly" | "then" | "thought" | "action" | "plan" | "task")
+    matches!(
+        word,
+        "now"
+            | "next"
+            | "step"
+            | "first"
+            | "firstly"
+            | "then"
+            | "thought"
+            | "thinking"
+            | "reasoning"
+            | "analysis"
+            | "observation"
+            | "question"
+            | "action"
+            | "plan"
+            | "task"
+            | "zuerst"
+    )
 }
 
 /// Words by which a model speaks of itself.
@@ -84,7 +153,21 @@ fn is_person(word: &str) -> bool {
 fn is_assent(word: &str) -> bool {
     matches!(
         word,
-        "sure" | "certainly" | "absolutely" | "okay" | "ok" | "alright" | "great" | "perfect" | "understood" | "got"
+        "sure"
+            | "certainly"
+            | "absolutely"
+            | "okay"
+            | "ok"
+            | "alright"
+            | "great"
+            | "perfect"
+            | "understood"
+            | "got"
+            | "found"
+            | "good"
+            | "excellent"
+            | "interesting"
+            | "nice"
     )
 }
 
@@ -101,14 +184,29 @@ pub(super) fn announces(last: [char; 3]) -> bool {
             | ('工', '具')
             | ('查', '询')
             | ('搜', '索')
+            | ('正', '在')
+            | ('稍', '等')
+            | ('获', '取')
     ) || matches!((a, b, c), ('我', '需', '要') | ('し', 'ま', 'す'))
 }
 
 /// Whether an element of this name holds reasoning or a call: while it is open, the answer has not begun.
 pub(super) fn is_preamble(tag: &str) -> bool {
-    const NAMES: [&str; 12] = [
-        "think", "thought", "reason", "scratch", "reflect", "plan", "analysis", "tool", "func", "invoke", "search",
+    const BEGINNINGS: [&str; 13] = [
+        "thought",
+        "scratch",
+        "reflect",
+        "plan",
+        "analysis",
+        "tool",
+        "func",
+        "invoke",
+        "search",
         "action",
+        "rationale",
+        "commentary",
+        "inner",
     ];
-    NAMES.iter().any(|name| tag.starts_with(name))
+    // `antThinking` and `internal_reasoning` too.
+    BEGINNINGS.iter().any(|name| tag.starts_with(name)) || tag.contains("think") || tag.contains("reason")
 }
