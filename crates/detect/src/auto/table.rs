@@ -11,7 +11,7 @@ pub(crate) const EDGES: [u64; 43] = [
     360, 400, 450, 500, 560, 640, 720, 800, 1000, 1300, 1600, 2000, 2500, 3200, 4000, 5000, 6500, 8000,
 ];
 
-/// The largest count that is read: sums of two stay far from overflow.
+/// The largest count that is read, at which sums stay: what is written can be read, and nothing overflows.
 const MAX_COUNT: u64 = 1 << 50;
 
 /// The most words of one kind that a table holds; streams of further models and APIs count for all models together.
@@ -26,8 +26,8 @@ pub(crate) struct Counts {
 
 impl Counts {
     fn add(&mut self, calls: u64, others: u64) {
-        self.calls += calls;
-        self.others += others;
+        self.calls = sum(self.calls, calls);
+        self.others = sum(self.others, others);
     }
 
     /// The number of streams.
@@ -112,7 +112,10 @@ impl Table {
                 };
                 add(rows, name, count(calls)?, count(others)?);
             }
-            ["before", edge, calls] => self.before[place(edge)?] += count(calls)?,
+            ["before", edge, calls] => {
+                let before = &mut self.before[place(edge)?];
+                *before = sum(*before, count(calls)?);
+            }
             ["after", sign, edge, calls, others] => {
                 let sign = Sign::ALL.into_iter().find(|s| s.name() == *sign);
                 let sign = sign.ok_or("a sign is plain, person, tool or intent")?;
@@ -133,7 +136,7 @@ impl Table {
             }
         }
         for (mine, theirs) in self.before.iter_mut().zip(other.before) {
-            *mine += theirs;
+            *mine = sum(*mine, theirs);
         }
         for (mine, theirs) in self.runs.iter_mut().flatten().zip(other.runs.iter().flatten()) {
             mine.add(theirs.calls, theirs.others);
@@ -153,7 +156,7 @@ impl Table {
             add(&mut self.tools, name, calls, others);
         }
         for (edge, before) in EDGES.iter().zip(&mut self.before) {
-            *before += u64::from(stream.has_call && stream.chars >= *edge);
+            *before = sum(*before, u64::from(stream.has_call && stream.chars >= *edge));
         }
         for (run, row) in stream.runs.iter().zip(&mut self.runs) {
             for (edge, counts) in EDGES.iter().zip(row) {
@@ -164,11 +167,23 @@ impl Table {
         }
     }
 
-    /// The length of text before a call that half of the calls reach, among those with text before them.
+    /// The length of text before a call that half of the calls reach, among those with text before them. A table without such rows
+    /// has the length of the one that is compiled in: 0 would make the checker say no at the first character.
     pub(crate) fn median_before(&self) -> u64 {
-        let reached = |calls: &u64| *calls > 0 && *calls * 2 >= self.text.calls;
-        EDGES.iter().zip(&self.before).filter(|(_, calls)| reached(calls)).map(|(edge, _)| *edge).max().unwrap_or(0)
+        self.known_median().or_else(|| Table::built_in().known_median()).unwrap_or(0)
     }
+
+    /// The same, or `None` without rows `before`. Calls of rows `text` do not matter, since a table may have those alone.
+    fn known_median(&self) -> Option<u64> {
+        let all = self.before.iter().max()?;
+        let reached = |calls: &u64| *calls > 0 && *calls * 2 >= *all;
+        EDGES.iter().zip(&self.before).filter(|(_, calls)| reached(calls)).map(|(edge, _)| *edge).max()
+    }
+}
+
+/// A sum of counts, at most the largest that is read.
+fn sum(count: u64, more: u64) -> u64 {
+    count.saturating_add(more).min(MAX_COUNT)
 }
 
 fn add(rows: &mut BTreeMap<Box<str>, Counts>, name: &str, calls: u64, others: u64) {
@@ -208,5 +223,44 @@ impl Display for Table {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EDGES, Observation, Table};
+    use crate::auto::origin::Origin;
+    use crate::auto::sign::Sign;
+
+    #[test]
+    fn sums_stay_at_the_largest_count_that_is_read() {
+        let most = 1_u64 << 50;
+        let text = format!("text {most} {most}\nmodel gpt {most} 1\nbefore 0 {most}\nafter plain 0 {most} {most}\n");
+        let table = Table::parse(&text).unwrap();
+        assert_eq!(Table::parse(&text.repeat(3)).unwrap().text, table.text, "rows of one name");
+        let mut merged = table.clone();
+        merged.merge(&table);
+        let mut stream = Observation { origin: Origin::default(), chars: 9, has_call: true, runs: [None; 4] };
+        stream.runs[Sign::Plain as usize] = Some(9);
+        merged.add(&stream);
+        assert_eq!((merged.text, merged.before[0]), (table.text, most));
+        assert_eq!(merged.runs[Sign::Plain as usize][0], table.runs[Sign::Plain as usize][0]);
+        assert_eq!(Table::parse(&merged.to_string()), Ok(merged));
+    }
+
+    #[test]
+    fn a_table_without_lengths_before_calls_has_those_of_the_one_that_is_compiled_in() {
+        let usual = Table::built_in().median_before();
+        assert!(usual > 0 && EDGES.contains(&usual));
+        for text in ["", "text 1000 10", "before 0 0", "model gpt 1 2\nafter plain 0 5 5"] {
+            assert_eq!(Table::parse(text).unwrap().median_before(), usual, "{text}");
+            // Its calls do not count as calls after little text either, when it is added to another table.
+            let mut both = Table::built_in();
+            both.merge(&Table::parse(text).unwrap());
+            assert_eq!(both.median_before(), usual, "{text}");
+        }
+        for (text, want) in [("text 9 0\nbefore 0 9\nbefore 8 4", 0), ("before 0 4\nbefore 100 2\nbefore 200 1", 100)] {
+            assert_eq!(Table::parse(text).unwrap().median_before(), want, "{text}");
+        }
     }
 }
