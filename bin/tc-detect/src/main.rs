@@ -29,6 +29,9 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
     let answers = Answers::default();
     let learning = args.learn.as_deref().map(|path| Learning::new(path, !args.is_past()));
     let checkers = checkers::find(&args.checker, &args.calls(), args.risk, learning.as_ref())?;
+    if learning.as_ref().is_some_and(|learning| !learning.is_live()) {
+        stdio::message("tc-detect", "--learn: nothing is learned from a recording; pipe live streams into tc-detect");
+    }
     if !leave_out_recordings(&mut args, &answers) {
         return Ok(Status::Undecided);
     }
@@ -59,7 +62,7 @@ fn detect_calls(mut args: Args) -> anyhow::Result<Status> {
         answers.undecided();
     }
     if let Some(Err(e)) = learning.map(|learning| learning.save()) {
-        stdio::message("tc-detect", &format!("--learn: {e:#}"));
+        stdio::message("tc-detect", &format!("--learn {e:#}"));
     }
     let status = outcome.status(match answers.answer() {
         StreamAnswer::Yes => Status::Done,

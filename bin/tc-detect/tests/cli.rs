@@ -362,7 +362,11 @@ fn auto_learns_from_live_streams_alone() {
     std::fs::write(&events, lines(&[START, TEXT, end])).unwrap();
     let mut with_file = learn.to_vec();
     with_file.push(events.to_str().unwrap());
-    run(&with_file, "");
+    for (args, stdin) in [(&with_file[..], "/dev/null".as_ref()), (&learn, events.as_path())] {
+        let out = detect(args).stdin(std::fs::File::open(stdin).unwrap()).output().unwrap();
+        let said = "tc-detect: --learn: nothing is learned from a recording; pipe live streams into tc-detect\n";
+        assert_eq!((text(&out.stderr), out.status.code()), (said, Some(1)));
+    }
     assert_eq!(counted(&file), "text 1 1", "a replayed stream and a file of events do not count");
 
     let children: Vec<_> = (0..8)
@@ -391,13 +395,102 @@ fn auto_learns_from_live_streams_alone() {
         .unwrap();
     child.stdin.take().unwrap().write_all(lines(&[START, TEXT, end]).as_bytes()).unwrap();
     let out = child.wait_with_output().unwrap();
-    assert!(text(&out.stderr).contains("--learn: ") && out.status.code() == Some(1), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("--learn ") && out.status.code() == Some(1), "{}", text(&out.stderr));
     assert_eq!(counted(&file), "text 1 9", "a full disk leaves the old file");
 
     std::fs::write(&file, "text one two\n").unwrap();
     let out = run(&learn, &lines(&[START, TEXT, end]));
     assert!(out.status.code() == Some(2) && text(&out.stderr).contains("line 1: a count"), "{}", text(&out.stderr));
     std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_is_learned_goes_into_regular_files_alone() {
+    let folder = std::env::temp_dir().join(format!("tc-detect-regular-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("folder")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap().success());
+    std::os::unix::fs::symlink("pipe", folder.join("link")).unwrap();
+    // Only root makes devices: this one is like /dev/null.
+    let mut names = vec!["folder", "socket", "pipe", "link"];
+    let made = Command::new("mknod").arg(folder.join("device")).args(["c", "1", "3"]).output();
+    names.extend(made.is_ok_and(|out| out.status.success()).then_some("device"));
+    let list = || {
+        let entries = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap());
+        let mut kinds: Vec<_> = entries.map(|e| (e.file_name(), e.file_type().unwrap())).collect();
+        kinds.sort_by(|a, b| a.0.cmp(&b.0));
+        kinds
+    };
+    let before = list();
+    for name in names {
+        let path = folder.join(name);
+        let learn = ["--checker", "auto", "--learn", path.to_str().unwrap()];
+        let out = run(&learn, &lines(&[START, TEXT, CALL, END]));
+        let said = format!("tc-detect: --learn {}: not a regular file; name a file\n", path.display());
+        assert_eq!((text(&out.stderr), out.status.code()), (said.as_str(), Some(2)));
+    }
+    assert_eq!(list(), before, "all are as they were, and nothing is beside them");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_learned_file_is_replaced_where_its_link_leads_and_keeps_its_permissions() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = std::env::temp_dir().join(format!("tc-detect-link-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("kept")).unwrap();
+    let (target, link) = (folder.join("kept/mine.table"), folder.join("second"));
+    symlink("kept/mine.table", folder.join("first")).unwrap();
+    symlink("first", &link).unwrap();
+    let learn = ["--checker", "auto", "--learn", link.to_str().unwrap()];
+    let live = lines(&[START, TEXT, CALL, END]);
+    run(&learn, &live);
+    assert_eq!(counted(&target), "text 1 0", "a link may lead to a file that does not exist yet");
+    for mode in [0o600, 0o664] {
+        std::fs::set_permissions(&target, PermissionsExt::from_mode(mode)).unwrap();
+        // What a killed process left is removed; a link in its place is not written through.
+        symlink("../victim", folder.join("kept/mine.table.tmp")).unwrap();
+        std::fs::write(folder.join("victim"), "old").unwrap();
+        let out = run(&learn, &live);
+        assert_eq!((text(&out.stderr), out.status.code()), ("", Some(0)));
+        assert_eq!(target.metadata().unwrap().permissions().mode() & 0o7777, mode);
+        assert_eq!(std::fs::read(folder.join("victim")).unwrap(), b"old");
+    }
+    assert_eq!(counted(&target), "text 3 0");
+    assert!(link.is_symlink() && folder.join("first").is_symlink());
+    assert!(folder.join("kept/mine.table.lock").exists() && !folder.join("second.lock").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_learned_file_has_a_largest_length_and_largest_counts() {
+    let file = std::env::temp_dir().join(format!("tc-detect-long-{}.table", std::process::id()));
+    let learn = ["--checker", "auto", "--learn", file.to_str().unwrap()];
+    let live = lines(&[START, TEXT, CALL, END]);
+    let long = "#\n".repeat((1 << 19) - 5) + "text 1 2 \n";
+    assert_eq!(long.len(), 1 << 20);
+    for (content, problem) in [
+        (long.clone().into_bytes(), None),
+        ((long.clone() + "#").into_bytes(), Some("longer than 1 MiB")),
+        ((long[..(1 << 20) - 1].to_owned() + "#\u{e9}").into_bytes(), Some("longer than 1 MiB")),
+        (b"text 1 2 # \xff".to_vec(), Some("cannot be read")),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let out = run(&learn, &live);
+        let said = text(&out.stderr);
+        let Some(problem) = problem else {
+            assert_eq!((counted(&file).as_str(), said, out.status.code()), ("text 2 2", "", Some(0)));
+            continue;
+        };
+        assert!(out.status.code() == Some(2) && said.lines().count() == 1 && said.contains(problem), "{said}");
+    }
+    let most = 1_u64 << 50;
+    std::fs::write(&file, format!("text {most} 0\n")).unwrap();
+    for _ in 0..2 {
+        assert_eq!(text(&run(&learn, &live).stderr), "", "it reads what it wrote");
+        assert_eq!(counted(&file), format!("text {most} 0"));
+    }
+    std::fs::remove_file(file.with_extension("table.lock")).unwrap();
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]
