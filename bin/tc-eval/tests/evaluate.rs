@@ -282,6 +282,17 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
 }
 
 #[test]
+fn a_body_with_an_event_that_is_too_long_is_unreadable() {
+    let folder = body(&[TEXT, CALL, STOP]);
+    folder.write("index.ndjson", label("x", true, &json!({})));
+    let whole = folder.run(&[".", "-c", "full", "--max-line", "1000", "--list"]);
+    assert_eq!((whole.lines()[0]["answer"].as_str(), whole.status), (Some("yes"), Some(0)), "{}", whole.err);
+    let ran = folder.run(&[".", "-c", "full", "--max-line", "100", "--list"]);
+    assert_eq!((ran.out.as_str(), ran.status, ran.err.lines().count()), ("", Some(2), 1), "{ran:?}");
+    assert!(ran.err.contains("body.sse") && ran.err.contains("raise --max-line"), "{}", ran.err);
+}
+
+#[test]
 fn strict_ends_at_the_first_fault_and_no_time_leaves_times_out() {
     let folder = Folder::new();
     folder.write(

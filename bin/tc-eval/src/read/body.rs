@@ -3,14 +3,14 @@
 use super::origin::{Origin, Take};
 use super::settings::ReadSettings;
 use super::source::Source;
-use anyhow::Result;
+use anyhow::{Result, bail};
 use event::{Event, Payload};
 use upstream::{Api, End, Stream};
 
 /// Gives the events of the body of `api` to `take`.
 pub(super) fn read(source: Source<'_>, api: Api, settings: &ReadSettings, take: &mut Take<'_>) -> Result<()> {
     let mut stream = Stream::new(api, settings.options());
-    let mut sink = Sink { take, origin: Origin { part: 1, offset: 0, ms: None } };
+    let mut sink = Sink { take, origin: Origin { part: 1, offset: 0, ms: None }, is_too_long: false };
     if !settings.reads(1) {
         return Ok(());
     }
@@ -19,16 +19,30 @@ pub(super) fn read(source: Source<'_>, api: Api, settings: &ReadSettings, take: 
         Ok(!stream.is_done())
     })?;
     stream.finish(End::Eof, &mut sink);
-    Ok(())
+    sink.check(settings)
 }
 
 /// Makes events of what a decoder writes.
 pub(super) struct Sink<'s> {
     pub take: &'s mut Take<'s>,
     pub origin: Origin,
+    /// Whether a frame was longer than the settings allow, so that the decoder gave up.
+    pub is_too_long: bool,
 }
 
 impl Sink<'_> {
+    /// Whether the whole stream was decoded.
+    ///
+    /// # Errors
+    /// When a frame was longer than the settings allow: what the decoder gave is not what the provider sent.
+    pub fn check(&self, settings: &ReadSettings) -> Result<()> {
+        if self.is_too_long {
+            let limit = settings.max_line.map_or_else(|| "64 MiB".to_owned(), |limit| format!("{limit} bytes"));
+            bail!("an event is longer than {limit}; raise --max-line if that is right");
+        }
+        Ok(())
+    }
+
     /// Feeds `stream` line by line, so that the offset of each event is the end of its frame, or in the pieces of the settings.
     fn feed(&mut self, stream: &mut Stream, bytes: &[u8], settings: &ReadSettings) {
         if settings.pieces.is_some() {
@@ -57,6 +71,7 @@ impl event::Sink for Sink<'_> {
     fn pass(&mut self) {}
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        self.is_too_long |= matches!(payload, Payload::Error(error) if error.code.str() == "frame_too_long");
         (self.take)(&Event::of(payload, None, choice, None), self.origin);
     }
 

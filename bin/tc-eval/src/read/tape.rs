@@ -67,7 +67,8 @@ fn exchange(
     };
     let mut stream = Stream::new(api, options(exchange, settings));
     let mut at = exchange.head.as_ref().map(|head| head.after).unwrap_or_default();
-    let mut sink = Sink { take, origin: Origin { part, offset: lines.end as u64, ms: Some(millis(at)) } };
+    let mut sink =
+        Sink { take, origin: Origin { part, offset: lines.end as u64, ms: Some(millis(at)) }, is_too_long: false };
     if exchange.head.is_some() {
         sink.origin.offset = lines.next();
     }
@@ -82,7 +83,7 @@ fn exchange(
         sink.origin.ms = Some(millis(at));
         sink.feed_pieces(&mut stream, &read.bytes, settings);
         if stream.is_done() {
-            return Ok(());
+            return sink.check(settings);
         }
     }
     // An exchange without an end was cut there, and ends as if the server had closed it.
@@ -97,7 +98,7 @@ fn exchange(
         Ending::Timeout => End::Timeout("no data came for too long, as recorded".to_owned()),
     };
     stream.finish(end, &mut sink);
-    Ok(())
+    sink.check(settings)
 }
 
 /// What the request on the tape shows, and the settings where it shows nothing.
