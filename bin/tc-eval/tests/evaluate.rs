@@ -250,6 +250,11 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         label("second", false, &json!({"file": "two.ndjson", "api": null, "part": 2})),
         label("folder", false, &json!({"file": "."})),
         label("endless", false, &json!({"file": "/dev/zero"})),
+        label("mode", false, &json!({"tools_mode": "tags"})),
+        label("dialect", false, &json!({"tools_mode": "tag", "dialect": "hermes\u{1b}"})),
+        label("tools", false, &json!({"tools": [7]})),
+        label("no list", false, &json!({"tools": "f"})),
+        label("calls", false, &json!({"calls": [{"name": "f", "arguments": {}}]})),
         label("open", false, &json!({"has_tool_call": null})),
         label(&long_id, false, &json!({})),
     ]
@@ -272,12 +277,17 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         "line 12: ./two.ndjson: part 3 does not exist; the file has 2 streams",
         "line 14: ./.: not a regular file",
         "line 15: /dev/zero: not a regular file",
+        "line 16: the tools_mode \"tags\" of the label is unknown",
+        "line 17: the dialect \"hermes",
+        "line 18: the tools of the label are not a list of tools",
+        "line 19: the tools of the label are not a list of tools",
+        "line 20: the label has calls, and its has_tool_call is false",
         "1 stream has no answer in the label",
     ]) {
         let says = says.replace("./", "");
         assert!(line.starts_with("tc-eval: ") && line.contains(&says), "{says}: {line}");
     }
-    assert_eq!(lines.len(), 12, "{}", ran.err);
+    assert_eq!(lines.len(), 17, "{}", ran.err);
     assert!(!ran.err.contains('\u{1b}'));
 }
 

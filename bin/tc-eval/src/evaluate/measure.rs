@@ -12,10 +12,11 @@ use detect::auto::Table;
 use detect::{Answers, CallFilter, Checkers, Detect, Settings};
 use event::payload::{ContentDelta, RefusalDelta, StreamStart};
 use event::{Event, Kind, Machine, Payload, Sink, Text};
-use score::{Measured, Outcome, Place};
+use json::ToolList;
+use score::{Label, Measured, Outcome, Place};
 use std::rc::Rc;
 use std::sync::Arc;
-use tag::{Streams, Tag};
+use tag::{Dialect, Streams, Tag};
 use upstream::Api;
 
 /// What is asked of every stream.
@@ -281,7 +282,7 @@ impl Sink for Fan<'_> {
 /// How the recording of a label is read.
 ///
 /// # Errors
-/// When the label names an unknown API.
+/// When the label names an unknown API, mode or dialect, or contradicts itself.
 pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
     let label = &entry.label;
     let api = match label.api.as_deref() {
@@ -291,6 +292,7 @@ pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<Read
             api => api,
         },
     };
+    check(label)?;
     let tools_mode = label.tools_mode.clone().or_else(|| label.dialect.as_ref().map(|_| "tag".to_owned()));
     Ok(ReadSettings {
         api,
@@ -303,4 +305,21 @@ pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<Read
         strict: plan.strict,
         pieces: split.map(|split| split.sizes(&label.id)),
     })
+}
+
+/// Refuses a label whose fields would be ignored or read as something else.
+fn check(label: &Label) -> Result<()> {
+    if let Some(mode) = label.tools_mode.as_deref().filter(|mode| !["native", "tag", "none"].contains(mode)) {
+        bail!("the tools_mode \"{mode}\" of the label is unknown; use one of: native, tag, none");
+    }
+    if let Some(name) = label.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
+        bail!("the dialect \"{name}\" of the label is unknown; see tag-parse --list-dialects");
+    }
+    if let Some(Err(e)) = label.tools.as_ref().map(|tools| ToolList::read(tools.get())) {
+        bail!("the tools of the label are not a list of tools: {e}; correct them or leave them out");
+    }
+    if label.has_tool_call == Some(false) && !label.calls.is_empty() {
+        bail!("the label has calls, and its has_tool_call is false; correct one of them");
+    }
+    Ok(())
 }
