@@ -80,6 +80,10 @@ impl Entries {
         if read as u64 > MAX_LINE {
             bail!("longer than {} MiB; an index has one label a line", MAX_LINE >> 20);
         }
+        // Some editors begin a file with a byte order mark.
+        if self.line == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
+            self.buffer.drain(..3);
+        }
         Ok(read > 0)
     }
 

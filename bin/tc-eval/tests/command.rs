@@ -79,11 +79,16 @@ fn run(arguments: &[&str]) -> Output {
     tc_eval(arguments).output().expect("tc-eval runs")
 }
 
-/// The lines of `--list`, and standard error.
+/// The lines of `--list`, and standard error, of a run that ends well.
 fn list(arguments: &[&str]) -> (Vec<Value>, String) {
+    list_ending(0, arguments)
+}
+
+/// The same of a run that ends with this status.
+fn list_ending(status: i32, arguments: &[&str]) -> (Vec<Value>, String) {
     let output = run(&[arguments, &["--list"]].concat());
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {stderr}");
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}");
     let lines = String::from_utf8(output.stdout).expect("UTF-8");
     (lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect(), stderr)
 }
@@ -169,7 +174,8 @@ fn a_command_that_gives_nothing_is_given_up_after_three_streams() {
         ("cmd:kill -SEGV $$", "it ended before it decided (signal: 11"),
         ("cmd:echo '{\"type\":\"decision\",\"tool_call\":true}'", "has no \"stream\""),
     ] {
-        let (lines, stderr) = list(&[&corpus, "--jobs", "1", "--checker", command]);
+        let (lines, stderr) = list_ending(2, &[&corpus, "--jobs", "1", "--checker", command]);
+        assert!(stderr.contains("it answered no stream"), "{command}: {stderr}");
         assert_eq!(answers(&lines), ["undecided"; 6], "{command}");
         assert!(stderr.contains(": 6 streams stay undecided"), "{command}: {stderr}");
         assert!(reason(&lines[2]).contains(why), "{command}: {}", lines[2]);
@@ -182,8 +188,8 @@ fn full_pipes_and_silence_do_not_hang_a_run() {
     let folder = Folder::new("pipes");
     let large = "y".repeat(3 << 20);
     let corpus = folder.corpus("corpus", &[("large", &large, true)]);
-    let checker = |timeout, command: &str| {
-        let (lines, _) = list(&[&corpus, "--checker-timeout", timeout, "--checker", command]);
+    let checker = |status, timeout, command: &str| {
+        let (lines, _) = list_ending(status, &[&corpus, "--checker-timeout", timeout, "--checker", command]);
         let [line] = &lines[..] else { panic!("{lines:?}") };
         (line["answer"].as_str().expect("an answer").to_owned(), reason(line).to_owned())
     };
@@ -197,7 +203,7 @@ fn full_pipes_and_silence_do_not_hang_a_run() {
         // It passes the events on, and its answer stays in a buffer.
         "cmd:sed -u p; sleep 100000",
     ] {
-        let (answer, reason) = checker("300ms", command);
+        let (answer, reason) = checker(2, "300ms", command);
         assert_eq!(answer, "undecided", "{command}");
         assert!(reason.starts_with("no answer within 0.3 s; it must flush each line"), "{command}: {reason}");
     }
@@ -209,8 +215,12 @@ fn full_pipes_and_silence_do_not_hang_a_run() {
         "head -c 5000000 /dev/zero; echo",
         "printf '\\377\\n{}\\n[]\\n{\"type\":7}\\n'",
     ] {
-        assert_eq!(checker("60s", &format!("cmd:{noise}; {command}")).0, "yes", "{noise}");
-        assert_eq!(checker("60s", &format!("cmd:{{ {noise}; }} >&2; {command}")).0, "yes", "{noise} to standard error");
+        assert_eq!(checker(0, "60s", &format!("cmd:{noise}; {command}")).0, "yes", "{noise}");
+        assert_eq!(
+            checker(0, "60s", &format!("cmd:{{ {noise}; }} >&2; {command}")).0,
+            "yes",
+            "{noise} to standard error"
+        );
     }
     // It answers early and reads no more; the next stream meets a closed pipe.
     let two = folder.corpus("two", &[("a", &large, true), ("b", "x", true)]);

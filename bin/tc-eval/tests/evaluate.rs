@@ -303,6 +303,28 @@ fn a_body_with_an_event_that_is_too_long_is_unreadable() {
 }
 
 #[test]
+fn a_byte_order_mark_at_the_start_of_an_index_or_of_decisions_is_skipped() {
+    let folder = body(&[TEXT, STOP]);
+    folder.write("index.ndjson", format!("\u{feff}{}", label("x", false, &json!({}))));
+    folder.write("mine", "\u{feff}{\"type\":\"decision\",\"stream\":\"x\",\"tool_call\":true}\n");
+    let ran = folder.run(&[".", "-c", "full", "--decisions", "mine=mine", "--list"]);
+    let answers: Vec<_> = ran.lines().iter().map(|line| line["answer"].clone()).collect();
+    assert_eq!((answers, ran.status), (vec![json!("no"), json!("yes")], Some(0)), "{}", ran.err);
+}
+
+#[test]
+fn a_command_that_answers_no_stream_fails_the_run_and_saves_no_baseline() {
+    let folder = body(&[TEXT, STOP]);
+    folder.write("index.ndjson", label("x", false, &json!({})));
+    let ran = folder.run(&[".", "-c", "full", "-c", "cmd:no-such-command-here", "--save-baseline", "base"]);
+    assert_eq!(ran.status, Some(2), "{}", ran.err);
+    assert!(ran.err.contains("answered no stream") && ran.out.contains("full"), "{ran:?}");
+    assert!(!folder.path("base").exists());
+    let ran = folder.run(&[".", "-c", "full", "--save-baseline", "base"]);
+    assert!(ran.status == Some(0) && folder.path("base").exists(), "{}", ran.err);
+}
+
+#[test]
 fn strict_ends_at_the_first_fault_and_no_time_leaves_times_out() {
     let folder = Folder::new();
     folder.write(

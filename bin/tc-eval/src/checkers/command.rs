@@ -5,7 +5,7 @@ use super::lines::StreamLines;
 use super::process::{Process, Progress};
 use crate::corpus::Entry;
 use crate::evaluate::judge::{Judge, Judges};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use event::{Event, Kind, Scanner};
 use score::{Outcome, Place};
 use std::os::unix::process::ExitStatusExt;
@@ -54,6 +54,9 @@ impl Judges for Commands {
             let text =
                 format!("cmd:{command}: {failures} streams stay undecided since it failed, --list has the reasons");
             stdio::message("tc-eval", &text);
+        }
+        if failures > 0 && self.settings.answers.load(Ordering::Relaxed) == 0 {
+            bail!("cmd:{command}: it answered no stream; correct the command");
         }
         Ok(())
     }
@@ -113,11 +116,13 @@ struct CommandSettings {
     patience: Duration,
     /// How many streams it left undecided because it failed. The first is reported at once, so that a long run can be stopped.
     failures: Arc<AtomicU64>,
+    /// How many streams it answered.
+    answers: Arc<AtomicU64>,
 }
 
 impl CommandSettings {
     fn new(command: &str, patience: Duration) -> Self {
-        CommandSettings { command: command.to_owned(), patience, failures: Arc::default() }
+        CommandSettings { command: command.to_owned(), patience, failures: Arc::default(), answers: Arc::default() }
     }
 }
 
@@ -191,6 +196,7 @@ impl CommandChecker {
         match (self.answers.answer.take(), self.failure.take()) {
             (Some(answer), _) => {
                 self.failures_in_a_row = 0;
+                self.settings.answers.fetch_add(1, Ordering::Relaxed);
                 answer
             }
             (None, failure) => GivenAnswer::undecided(failure.unwrap_or_default()),

@@ -180,6 +180,8 @@ impl Decisions {
             bail!("{file}: line {line} is longer than {LINE} bytes, keep only lines of decisions");
         }
         let text = std::str::from_utf8(&self.buffer).map_err(|_| anyhow!("{file}: line {line} is not UTF-8"))?;
+        // Some editors begin a file with a byte order mark.
+        let text = if line == 1 { text.trim_start_matches('\u{feff}') } else { text };
         let text = text.trim_end_matches(['\n', '\r']);
         if text.trim().is_empty() {
             return Ok(());

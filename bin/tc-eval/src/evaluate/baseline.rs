@@ -74,6 +74,11 @@ impl Baseline {
         Ok(())
     }
 
+    /// Leaves the file of `--save-baseline` as it was.
+    pub fn discard(&mut self) {
+        self.writer = None;
+    }
+
     /// What changed, after the last stream. The file of `--save-baseline` gets its name here, unless a checker got worse: a gate that
     /// fails must fail again until somebody accepts the change, by running without `--baseline`.
     ///

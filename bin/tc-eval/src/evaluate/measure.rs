@@ -309,10 +309,11 @@ pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<Read
 
 /// Refuses a label whose fields would be ignored or read as something else.
 fn check(label: &Label) -> Result<()> {
+    let is_known = |name: &str| name == "auto" || Dialect::named(name).is_some();
     if let Some(mode) = label.tools_mode.as_deref().filter(|mode| !["native", "tag", "none"].contains(mode)) {
         bail!("the tools_mode \"{mode}\" of the label is unknown; use one of: native, tag, none");
     }
-    if let Some(name) = label.dialect.as_deref().filter(|name| Dialect::named(name).is_none()) {
+    if let Some(name) = label.dialect.as_deref().filter(|names| !names.split(',').map(str::trim).all(is_known)) {
         bail!("the dialect \"{name}\" of the label is unknown; see tag-parse --list-dialects");
     }
     if let Some(Err(e)) = label.tools.as_ref().map(|tools| ToolList::read(tools.get())) {
