@@ -198,8 +198,8 @@ impl<'r> Run<'r> {
 
     fn finish(mut self) -> Result<Status> {
         if self.unlabelled > 0 {
-            let (count, streams) = (self.unlabelled, if self.unlabelled == 1 { "stream has" } else { "streams have" });
-            let text = format!("{count} {streams} no answer in the label and left out; write has_tool_call");
+            let (count, streams) = (self.unlabelled, if self.unlabelled == 1 { "stream was" } else { "streams were" });
+            let text = format!("{count} {streams} left out, with no answer in the label; write has_tool_call");
             self.progress.message(&text);
         }
         self.progress.end();

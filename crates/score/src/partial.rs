@@ -47,7 +47,7 @@ pub enum PartialError {
     Twice(String),
     /// Its checkers differ, or it was damaged.
     #[error("{0}; count all parts with the same options")]
-    Merge(#[from] MergeError),
+    Merge(MergeError),
 }
 
 impl Partial {
@@ -142,11 +142,11 @@ impl Merger {
         }
         match &mut self.total {
             None => {
-                part.tally.check()?;
+                part.tally.check().map_err(PartialError::Merge)?;
                 self.total = Some(part);
             }
             Some(total) => {
-                total.tally.merge(part.tally)?;
+                total.tally.merge(part.tally).map_err(PartialError::Merge)?;
                 part.sample.into_iter().for_each(|name| total.keep(name));
             }
         }

@@ -19,7 +19,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
     /// End with 1 unless this holds: a metric of all checkers, of one (`auto:recall>=99.5%`) or of a group (`recall{api=gemini}>=0.9`); may be given several times
-    #[arg(long, value_name = "METRIC>=NUMBER")]
+    #[arg(long, value_name = "REQUIREMENT")]
     pub require: Vec<String>,
     /// Split the report by api, provider, model, tag or corpus; may be given several times [default: api, and in JSON all]
     #[arg(long, value_name = "GROUP", value_parser = dimension)]

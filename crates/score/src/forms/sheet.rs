@@ -109,7 +109,10 @@ pub fn scores(checker: &CheckerReport) -> String {
 pub fn streams(report: &Report) -> Vec<String> {
     let cell = |metric: &str| cell(&report.streams, metric);
     let number = |metric: &str| report.streams.get(metric).and_then(Value::number);
-    let mut lines = vec![format!("{} streams, {} of them call a tool.", cell("streams"), cell("calls"))];
+    let is_one = |metric: &str| number(metric) == Some(1.0);
+    let (noun, verb) =
+        (if is_one("streams") { "stream" } else { "streams" }, if is_one("calls") { "calls" } else { "call" });
+    let mut lines = vec![format!("{} {}, {} of them {} a tool.", cell("streams"), noun, cell("calls"), verb)];
     if number("calls.expected") != Some(0.0) {
         lines.push(format!(
             "Calls: {} expected, {} read, {} exact; lists in order {}; {} repaired, {} incomplete.",
