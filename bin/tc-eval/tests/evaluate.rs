@@ -282,7 +282,7 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         "line 18: the tools of the label are not a list of tools",
         "line 19: the tools of the label are not a list of tools",
         "line 20: the label has calls, and its has_tool_call is false",
-        "1 stream has no answer in the label",
+        "1 stream was left out, with no answer in the label",
     ]) {
         let says = says.replace("./", "");
         assert!(line.starts_with("tc-eval: ") && line.contains(&says), "{says}: {line}");
