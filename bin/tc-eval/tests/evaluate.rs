@@ -252,7 +252,7 @@ fn what_cannot_be_read_is_named_counted_and_left_out() {
         label("endless", false, &json!({"file": "/dev/zero"})),
         label("mode", false, &json!({"tools_mode": "tags"})),
         label("dialect", false, &json!({"tools_mode": "tag", "dialect": "hermes\u{1b}"})),
-        label("tools", false, &json!({"tools": [7]})),
+        label("tools", false, &json!({"tools": 7})),
         label("no list", false, &json!({"tools": "f"})),
         label("calls", false, &json!({"calls": [{"name": "f", "arguments": {}}]})),
         label("open", false, &json!({"has_tool_call": null})),
