@@ -196,7 +196,7 @@ fn a_person_confirms_on_the_terminal() {
     assert!(!ran.out.contains("\u{1b}[2J"), "a model's text clears no screen");
     let answers: Vec<Value> = index(&folder).iter().map(|line| line["has_tool_call"].clone()).collect();
     assert_eq!(answers, [Value::Bool(false), Value::Bool(true), Value::Null, Value::Null]);
-    // The rest is asked the next time; a call that the person denies is no longer listed.
+    // The next run asks about the labels that have no answer yet. A label that is answered with no loses its proposed calls.
     let ran = on_a_terminal(&folder, "label --confirm rec", "n\ns\n");
     assert!(ran.out.contains("1 of 2: c.sse"), "{}", ran.out);
     let label = &index(&folder)[2];

@@ -29,7 +29,8 @@ pub struct Explanation<'e> {
 pub struct Explained<'e> {
     pub name: &'e str,
     pub outcome: &'e Outcome,
-    /// Whether the answer is that of the stream; `None` if there is no answer.
+    /// Whether the checker answered as the label does; `None` for an undecided checker. A recording without a
+    /// label is judged by its calls.
     pub is_right: Option<bool>,
     /// The deciding event; `None` where the checker does not tell.
     pub event: Option<EventPlace>,

@@ -17,7 +17,7 @@ const SHOWN: usize = 1500;
 /// Asks on the terminal about each label of `index` that is not confirmed. Each answer is written at once, so that none is lost.
 ///
 /// # Errors
-/// When there is no terminal, or the index cannot be read or written.
+/// When the process has no terminal, or the index cannot be read or written.
 pub fn confirm(path: &Path, lint: &Lint) -> Result<()> {
     let mut index = Index::open(path)?;
     let open: Vec<(usize, Label)> =

@@ -14,7 +14,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Reads the process of that number. `None` if there is no such process, or no /proc.
+    /// Reads the process with this number. `None` if no process has it, or if /proc is not mounted.
     pub fn of(pid: i32) -> Option<Process> {
         // "pid (name) state parent …" (proc_pid_stat(5)); the name may hold anything, even brackets.
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;

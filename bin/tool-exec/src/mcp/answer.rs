@@ -17,7 +17,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 pub const NO_RESULT: &str = "its answer is not the result of a tool";
 
 /// Makes the answer of a call from a `tools/call` result. Joins its texts. Writes each image, audio or resource into a file and describes it in one line.
-/// Uses the structured content if there is no text. The model reads at most `max` bytes, see [`Outputs::readable`].
+/// An answer without text is shown as its structured content. The model reads at most `max` bytes, see [`Outputs::readable`].
 ///
 /// # Errors
 /// The value is not a result of a tool: what a server did wrong must not look like a tool that had nothing to say.

@@ -26,7 +26,7 @@ use tokio::process::Command;
 /// Signals go on to it; the servers are left running until it has ended.
 ///
 /// # Errors
-/// When the command cannot be started, or there is no place for the socket.
+/// When the command cannot be started, or no folder for the socket can be made.
 pub async fn run(pool: Rc<Pool>, command: &[std::path::PathBuf]) -> anyhow::Result<Status> {
     let (program, arguments) =
         command.split_first().context("--hub needs a command: tool-exec --hub --tools FILE -- COMMAND")?;

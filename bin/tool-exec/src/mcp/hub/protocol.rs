@@ -6,7 +6,7 @@
 //! | from the client | meaning |
 //! | --- | --- |
 //! | `{"call":{"id":1,"server":"s","tool":"t","definition":"DIGEST","arguments":{}}}` | call a tool; `id` is the client's, `definition` the digest of what was locked |
-//! | `{"cancel":{"id":1,"why":"…"}}` | the call is no longer wanted; no answer follows |
+//! | `{"cancel":{"id":1,"why":"…"}}` | cancels the call; the hub sends no answer to it |
 //! | `{"check":{}}` | compare the tools of all servers with the lock |
 //!
 //! | from the hub | meaning |
@@ -32,7 +32,7 @@ pub enum Request {
     Hello { version: u64, servers: String },
     /// A call.
     Call { id: u64, server: String, tool: String, definition: String, arguments: Value },
-    /// A call is no longer wanted.
+    /// Cancels a call.
     Cancel { id: u64, why: String },
     /// Compare all tools with the lock.
     Check,
