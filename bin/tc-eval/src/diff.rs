@@ -5,7 +5,7 @@ mod mask;
 pub mod recording;
 mod turn;
 
-use crate::read::ReadSettings;
+use crate::read::{Form, RecordingArgs};
 use anyhow::{Context, Result, anyhow, bail};
 use mask::Mask;
 use score::difference::{Difference, Settings, differences};
@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use stdio::{Output, Status};
-use upstream::Api;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -50,24 +49,8 @@ pub struct Args {
     /// How to write the differences
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
     pub format: Form,
-    /// The API of bodies that do not show it
-    #[arg(short, long, value_name = "NAME", value_parser = api)]
-    pub api: Option<Api>,
-    /// `tag` if the calls of a body are text
-    #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
-    pub tools_mode: Option<String>,
-    /// The dialect of that text
-    #[arg(short, long, value_name = "NAME")]
-    pub dialect: Option<String>,
-}
-
-/// The form of the differences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
-    /// A line of words for each
-    Text,
-    /// One JSON object
-    Json,
+    #[command(flatten)]
+    pub recording: RecordingArgs,
 }
 
 const EXAMPLES: &str = "\
@@ -77,13 +60,6 @@ Examples:
   llm-stream --replay new.sse | tc-eval diff old.sse -
 
 The exit status is 0 if the recordings mean the same, and 1 if they differ.";
-
-fn api(name: &str) -> Result<Api, String> {
-    Api::from_name(name).ok_or_else(|| {
-        let names: Vec<_> = Api::ALL.into_iter().map(Api::name).collect();
-        format!("use one of {}", names.join(", "))
-    })
-}
 
 /// Compares two recordings by their meaning, and writes the first difference, or all of them. The status is [`Status::No`] if they
 /// differ.
@@ -104,12 +80,7 @@ pub fn diff(args: &Args) -> Result<Status> {
         ignore_space: args.ignore_space,
         ignored: (!mask.is_empty()).then_some(&ignored),
     };
-    let read = ReadSettings {
-        api: args.api,
-        tools_mode: args.tools_mode.clone(),
-        dialect: args.dialect.clone(),
-        ..ReadSettings::default()
-    };
+    let read = args.recording.settings();
     let recording = |path: &Path| recording::recording(path, &bytes(path)?, &read, args.prompts);
     let (a, b) = (recording(&args.a)?, recording(&args.b)?);
     let found = differences(&a, &b, &settings, if args.all { usize::MAX } else { 1 });

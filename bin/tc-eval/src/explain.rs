@@ -9,14 +9,13 @@ use crate::checkers::{self, Checker};
 use crate::corpus::{Entry, entries};
 use crate::evaluate;
 use crate::evaluate::measure::{Judgings, Meter, Plan};
-use crate::read::{ReadSettings, each_event_of_file};
+use crate::read::{Form, RecordingArgs, each_event_of_file};
 use anyhow::{Context, Result, anyhow, bail};
 use found::Explanation;
 use score::Label;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use stdio::{Output, Status};
-use upstream::Api;
 
 /// The arguments of this subcommand.
 #[derive(Debug, clap::Args)]
@@ -43,27 +42,11 @@ pub struct Args {
     /// How to write it
     #[arg(short, long, value_name = "FORM", value_enum, default_value_t = Form::Text)]
     pub format: Form,
-    /// The API of a body that does not show it
-    #[arg(short, long, value_name = "NAME")]
-    pub api: Option<String>,
-    /// `tag` if the calls of a recording are text
-    #[arg(long, value_name = "MODE", value_parser = ["native", "tag", "none"])]
-    pub tools_mode: Option<String>,
-    /// The dialect of that text
-    #[arg(short, long, value_name = "NAME")]
-    pub dialect: Option<String>,
+    #[command(flatten)]
+    pub recording: RecordingArgs,
     /// The checkers outside of this process.
     #[command(flatten)]
     pub outside: checkers::Args,
-}
-
-/// The form of the explanation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Form {
-    /// Lines of words
-    Text,
-    /// One JSON object
-    Json,
 }
 
 const EXAMPLES: &str = "\
@@ -146,9 +129,9 @@ fn recording(args: &Args) -> Result<Entry> {
         id: name.clone(),
         file: name,
         part: args.part,
-        api: args.api.clone(),
-        tools_mode: args.tools_mode.clone(),
-        dialect: args.dialect.clone(),
+        api: args.recording.api.map(|api| api.name().to_owned()),
+        tools_mode: args.recording.tools_mode.clone(),
+        dialect: args.recording.dialect.clone(),
         ..Label::default()
     };
     Ok(Entry { corpus: Arc::from(""), line: 0, label, path: path.clone() })
@@ -156,7 +139,7 @@ fn recording(args: &Args) -> Result<Entry> {
 
 /// How many streams the recording holds.
 fn streams(args: &Args) -> Result<u64> {
-    let settings = ReadSettings { api: args.api.as_deref().and_then(Api::from_name), ..ReadSettings::default() };
+    let settings = args.recording.settings();
     let mut streams = 0;
     each_event_of_file(&args.path, &mut Vec::new(), &settings, &mut |_, origin| streams = streams.max(origin.part))?;
     Ok(streams)

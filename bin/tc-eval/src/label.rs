@@ -30,8 +30,8 @@ pub struct Args {
     #[arg(required = true, value_name = "RECORDING")]
     pub files: Vec<PathBuf>,
     /// The API of bodies; without it each body shows its API
-    #[arg(short, long, value_name = "API")]
-    pub api: Option<String>,
+    #[arg(short, long, value_name = "API", value_parser = crate::read::api)]
+    pub api: Option<upstream::Api>,
     /// The dialect in which the models of the recordings write calls as text; without it calls are native
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
@@ -98,7 +98,7 @@ impl Proposals {
 
     /// Adds the streams of all recordings; returns how many files of folders are not recordings.
     fn add_all(&mut self, args: &Args, lint: &Lint) -> Result<u64> {
-        let api = args.api.as_deref().map(crate::report_card::named_api).transpose()?;
+        let api = args.api;
         if let Some(names) = &args.dialect {
             tag::Look::new(names).context("--dialect")?;
         }

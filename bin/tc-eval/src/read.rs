@@ -1,12 +1,16 @@
 //! Turns one recording (a body, a tape or a log of events) into its events, in this process.
 
+mod args;
 mod body;
+mod label;
 mod log;
 mod origin;
 mod settings;
 mod source;
 mod tape;
 
+pub use args::{Form, RecordingArgs};
+pub use label::api;
 pub use origin::Origin;
 pub use settings::ReadSettings;
 

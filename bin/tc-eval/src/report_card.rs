@@ -4,10 +4,10 @@ mod frames;
 mod saved;
 
 use crate::corpus;
-use crate::read::{Origin, ReadSettings, each_event};
+use crate::read::{Origin, ReadSettings, api, each_event};
 use crate::reading::FullReading;
 use crate::recordings::{self, Candidate, candidates};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use event::payload::{ContentDelta, StreamStart};
 use event::{Event, Kind, Text};
 use score::Label;
@@ -46,8 +46,8 @@ pub struct Args {
     #[arg(required = true, value_name = "RECORDING-OR-CORPUS")]
     pub files: Vec<PathBuf>,
     /// The API of bodies; without it each body shows its API
-    #[arg(short, long, value_name = "API")]
-    pub api: Option<String>,
+    #[arg(short, long, value_name = "API", value_parser = api)]
+    pub api: Option<Api>,
     /// The form of the output
     #[arg(short, long, value_enum, default_value_t)]
     pub format: Form,
@@ -65,7 +65,7 @@ pub struct Args {
 /// What is wrong with the arguments or a file.
 pub fn report_card(args: &Args) -> Result<Status> {
     let expected = args.expect.as_deref().map(saved::read).transpose()?;
-    let api = args.api.as_deref().map(named_api).transpose()?;
+    let api = args.api;
     let mut maker = CardMaker { card: Card::default(), lint: Lint::new(&tag::Look::new("auto")?), skipped: 0 };
     for path in &args.files {
         if is_corpus(path) {
@@ -101,15 +101,6 @@ pub fn report_card(args: &Args) -> Result<Status> {
     stdout.put(out.as_bytes())?;
     stdout.flush()?;
     Ok(if differences.is_empty() { Status::Done } else { Status::No })
-}
-
-/// The API that `--api` names.
-///
-/// # Errors
-/// A name that no API has.
-pub fn named_api(name: &str) -> Result<Api> {
-    let known = || Api::ALL.map(Api::name).join(", ");
-    Api::from_name(name).with_context(|| format!("--api: no API {name}; it is one of {}", known()))
 }
 
 /// Whether `path` is an index, or a folder that holds one.
@@ -156,15 +147,8 @@ impl CardMaker {
         for entry in corpus::entries(path)? {
             let entry = entry?;
             let label = &entry.label;
-            let settings = ReadSettings {
-                api: label.api.as_deref().map(named_api).transpose()?.or(api),
-                part: label.part,
-                model: label.model.clone(),
-                tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
-                tools_mode: label.tools_mode.clone(),
-                dialect: label.dialect.clone(),
-                ..ReadSettings::default()
-            };
+            let mut settings = ReadSettings::of_label(label)?;
+            settings.api = settings.api.or(api);
             self.recording(&entry.path, &settings, Some(label))?;
         }
         Ok(())

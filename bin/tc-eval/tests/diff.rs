@@ -258,7 +258,7 @@ fn what_cannot_be_compared_is_one_line_and_status_2() {
         (vec!["log", "."], ".: "),
         (vec!["-", "-"], "name a file for one of them"),
         (vec!["--mask", "a(", "log", "log"], "--mask 'a(': unclosed group"),
-        (vec!["-a", "opnai", "log", "log"], "use one of openai-chat"),
+        (vec!["-a", "opnai", "log", "log"], "use one of: openai-chat"),
         (vec!["log"], "--help"),
     ] {
         let ran = diff(&folder, args.iter().copied());

@@ -12,11 +12,10 @@ use detect::auto::Table;
 use detect::{Answers, CallFilter, Checkers, Detect, Settings};
 use event::payload::{ContentDelta, RefusalDelta, StreamStart};
 use event::{Event, Kind, Machine, Payload, Sink, Text};
-use score::{Label, Measured, Outcome, Place};
+use score::{Measured, Outcome, Place};
 use std::rc::Rc;
 use std::sync::Arc;
-use tag::{Dialect, Streams, Tag};
-use upstream::Api;
+use tag::{Streams, Tag};
 
 /// What is asked of every stream.
 #[derive(Clone, Debug, Default)]
@@ -281,46 +280,13 @@ impl Sink for Fan<'_> {
 /// How the recording of a label is read.
 ///
 /// # Errors
-/// When the label names an unknown API, mode or dialect, or contradicts itself.
+/// As [`ReadSettings::of_label`].
 pub fn settings(entry: &Entry, plan: &Plan, split: Option<Split>) -> Result<ReadSettings> {
     let label = &entry.label;
-    let api = match label.api.as_deref() {
-        None => None,
-        Some(name) => match Api::from_name(name) {
-            None => bail!("the API \"{name}\" is unknown; use one of: {}", Api::ALL.map(Api::name).join(", ")),
-            api => api,
-        },
-    };
-    check(label)?;
-    let tools_mode = label.tools_mode.clone().or_else(|| label.dialect.as_ref().map(|_| "tag".to_owned()));
     Ok(ReadSettings {
-        api,
-        part: label.part,
-        model: label.model.clone(),
-        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
-        tools_mode,
-        dialect: label.dialect.clone(),
         max_line: Some(plan.max_line),
         strict: plan.strict,
         pieces: split.map(|split| split.sizes(&label.id)),
+        ..ReadSettings::of_label(label)?
     })
-}
-
-/// Refuses a label whose fields would be ignored or read as something else.
-fn check(label: &Label) -> Result<()> {
-    let is_known = |name: &str| name == "auto" || Dialect::named(name).is_some();
-    if let Some(mode) = label.tools_mode.as_deref().filter(|mode| !["native", "tag", "none"].contains(mode)) {
-        bail!("the tools_mode \"{mode}\" of the label is unknown; use one of: native, tag, none");
-    }
-    if let Some(name) = label.dialect.as_deref().filter(|names| !names.split(',').map(str::trim).all(is_known)) {
-        bail!("the dialect \"{name}\" of the label is unknown; see tag-parse --list-dialects");
-    }
-    // Requests may list tools that the provider runs, without a name, so the items are not looked at.
-    if label.tools.as_ref().is_some_and(|tools| !tools.get().trim_start().starts_with(['[', '{'])) {
-        bail!("the tools of the label are not a list of tools; correct them or leave them out");
-    }
-    if label.has_tool_call == Some(false) && !label.calls.is_empty() {
-        bail!("the label has calls, and its has_tool_call is false; correct one of them");
-    }
-    Ok(())
 }

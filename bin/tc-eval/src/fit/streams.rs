@@ -33,16 +33,7 @@ pub(super) fn each(corpora: &[PathBuf], mut take: impl FnMut(Entry) -> Result<()
 /// # Errors
 /// When the recording cannot be read or has no events.
 pub(super) fn observe(entry: &Entry, buffer: &mut Vec<u8>) -> Result<Observation> {
-    let label = &entry.label;
-    let settings = ReadSettings {
-        api: label.api.as_deref().and_then(upstream::Api::from_name),
-        part: label.part,
-        model: label.model.clone(),
-        tools: label.tools.as_ref().map(|tools| tools.get().to_owned()),
-        tools_mode: label.tools_mode.clone(),
-        dialect: label.dialect.clone(),
-        ..ReadSettings::default()
-    };
+    let settings = ReadSettings::of_label(&entry.label)?;
     let mut observer = None;
     read::each_event_of_file(&entry.path, buffer, &settings, &mut |event, _| {
         observer.get_or_insert_with(|| Observer::new(event)).push(event);
