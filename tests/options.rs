@@ -6,8 +6,8 @@ mod bins;
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 7] =
-    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval"];
+const COMMANDS: [&str; 8] =
+    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval", "tc-serve"];
 
 /// The letter of each long option that has one, for all commands.
 const LETTERS: [(&str, char); 16] = [

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Every command that is built.
-pub const COMMANDS: [&str; 7] =
-    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval"];
+pub const COMMANDS: [&str; 8] =
+    ["llm-stream", "tag-parse", "tc-detect", "tc-accumulate", "tool-exec", "tc-view", "tc-eval", "tc-serve"];
 
 /// The project's root.
 pub fn root() -> &'static Path {

@@ -21,6 +21,7 @@ macro_rules! for_each_kind {
             ToolProgress<'a> = "tool_progress",
             ToolResult<'a> = "tool_result",
             Message<'a> = "message",
+            Request<'a> = "request",
             Warning<'a> = "warning",
             Error<'a> = "error",
         }

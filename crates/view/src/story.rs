@@ -204,6 +204,8 @@ impl<P: Page> Story<P> {
                 let who = if approval.source == "policy" { "the policy" } else { &by };
                 self.note(event, out, Tone::Quiet, &format!("{name}: {decision} by {who}"));
             }
+            // What was asked for is for stages that ask a model.
+            Payload::Request(_) => {}
             Payload::ServerItem(item) => {
                 self.note(event, out, Tone::Quiet, &format!("{} (run by the provider)", item.kind.str()));
             }

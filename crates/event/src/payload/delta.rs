@@ -72,6 +72,8 @@ payload! {
         arguments: Option<Text<'a>> as Fragment,
         /// The provider closed the call's block.
         done: bool as Flag,
+        /// The call was written as text: in its first event.
+        from_text: bool as Flag,
         /// Opaque data that must go back to the same provider.
         provider: Option<Json<'a>>,
     }

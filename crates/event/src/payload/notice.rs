@@ -54,6 +54,10 @@ payload! {
         retryable: bool,
         /// What the provider said.
         provider: Option<Json<'a>>,
+        /// The status of the provider's HTTP response, where that was an error.
+        status: Option<u32>,
+        /// How long the provider asks to wait before another try, in milliseconds.
+        retry_after_ms: Option<u64>,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The JSON Schema of the protocol, made from the descriptions of the kinds.
 
 use super::field::KindSchema;
-use super::{call::*, delta::*, message::*, notice::*, stream::*, tool::*};
+use super::{call::*, delta::*, message::*, notice::*, request::*, stream::*, tool::*};
 use crate::Object;
 use crate::kind::for_each_kind;
 

@@ -1,0 +1,96 @@
+//! The answer so far, as its parts in order.
+
+use crate::step::Step;
+use event::payload::FinishReason;
+
+/// The answer so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Draft {
+    /// Its choices, in the order of their numbers.
+    pub choices: Vec<ChoiceDraft>,
+}
+
+/// One choice of an answer so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChoiceDraft {
+    /// Its number: 0, 1, 2 …
+    pub number: u32,
+    /// Its parts, in order. Two neighbours are never both text.
+    pub blocks: Vec<Block>,
+    /// Why it ended, once it has.
+    pub finish: Option<FinishReason>,
+}
+
+/// One part of a choice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Block {
+    /// Reasoning.
+    Reasoning {
+        /// All of it.
+        text: String,
+        /// What must go back to the provider: JSON, by the name of the API.
+        provider: Option<String>,
+    },
+    /// Text of the answer.
+    Text(String),
+    /// A refusal.
+    Refusal(String),
+    /// A call.
+    Call {
+        /// Its id.
+        id: String,
+        /// The tool's name.
+        name: String,
+        /// Its arguments: a JSON object, once it is complete.
+        arguments: String,
+        /// What must go back to the provider with it: JSON, by the name of the API.
+        provider: Option<String>,
+        /// Whether all of its arguments have come.
+        is_complete: bool,
+    },
+}
+
+impl Draft {
+    /// Takes a step of the choice `choice`.
+    pub(crate) fn push(&mut self, choice: u32, step: &Step<'_>) {
+        let at = self.choices.partition_point(|c| c.number < choice);
+        if self.choices.get(at).is_none_or(|c| c.number != choice) {
+            self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });
+        }
+        let ChoiceDraft { blocks, finish, .. } = &mut self.choices[at];
+        match (step, blocks.last_mut()) {
+            (Step::Text(more), Some(Block::Text(text))) | (Step::Refusal(more), Some(Block::Refusal(text))) => {
+                text.push_str(more);
+            }
+            (Step::Text(text), _) => blocks.push(Block::Text((*text).to_owned())),
+            (Step::Refusal(text), _) => blocks.push(Block::Refusal((*text).to_owned())),
+            (Step::Reasoning { text: more, provider: data }, Some(Block::Reasoning { text, provider }))
+                if provider.is_none() =>
+            {
+                text.push_str(more);
+                *provider = data.map(str::to_owned);
+            }
+            (Step::Reasoning { text, provider }, _) => {
+                blocks.push(Block::Reasoning { text: (*text).to_owned(), provider: provider.map(str::to_owned) });
+            }
+            (Step::CallBegin { id, name }, _) => blocks.push(Block::Call {
+                id: (*id).to_owned(),
+                name: (*name).to_owned(),
+                arguments: String::new(),
+                provider: None,
+                is_complete: false,
+            }),
+            (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => arguments.push_str(more),
+            (
+                Step::CallEnd { arguments: all, provider: data },
+                Some(Block::Call { arguments, provider, is_complete, .. }),
+            ) => {
+                (*all).clone_into(arguments);
+                *provider = data.map(str::to_owned);
+                *is_complete = true;
+            }
+            (Step::End(reason), _) => *finish = Some(*reason),
+            _ => {}
+        }
+    }
+}

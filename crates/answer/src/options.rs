@@ -1,0 +1,20 @@
+//! What an answer says besides what the model wrote.
+
+/// What an answer says besides what the model wrote. Nothing of it comes from a clock: the same events and options give the same bytes.
+#[derive(Clone, Debug, Default)]
+pub struct AnswerOptions {
+    /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
+    pub id: String,
+    /// The model that the client asked for, for an upstream that names none.
+    pub model: String,
+    /// When the request came: seconds since 1970.
+    pub created: u64,
+    /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
+    pub include_usage: bool,
+    /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.
+    pub extras: bool,
+    /// Members of the request that the answer of OpenAI Responses repeats, such as `tools` and `instructions`: pairs of a name and JSON.
+    pub echo: Vec<(String, String)>,
+    /// The names of the tools of the request that have one free text in place of arguments (`custom` tools of OpenAI Responses).
+    pub custom_tools: Vec<String>,
+}

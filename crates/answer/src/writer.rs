@@ -1,0 +1,34 @@
+//! What a file of `front/` gives: the writer of a stream, and the row of its API.
+
+use crate::draft::Draft;
+use crate::failure::Failure;
+use crate::options::AnswerOptions;
+use crate::step::{Step, Usage};
+
+/// Writes the stream of one API.
+pub(crate) trait StreamWriter {
+    /// Whether [`StreamWriter::step`] needs the draft; without it no text is kept.
+    fn needs_draft(&self) -> bool {
+        false
+    }
+
+    /// Appends the bytes that one step of the choice `choice` becomes. `draft` already has the step. `model` is the upstream's name of
+    /// the model, known from `Begin` on.
+    fn step(&mut self, choice: u32, step: &Step<'_>, draft: &Draft, model: &str, out: &mut Vec<u8>);
+}
+
+/// The row of one API.
+pub(crate) struct FrontRow {
+    /// The name of the API, as `--api` has it.
+    pub name: &'static str,
+    /// The path of its requests.
+    pub path: &'static str,
+    /// What keeps a stream of it alive. The number counts the events that were written so far, for APIs that number them.
+    pub keep_alive: fn(&AnswerOptions) -> &'static str,
+    /// The writer of its stream.
+    pub stream: fn(&AnswerOptions) -> Box<dyn StreamWriter>,
+    /// The whole answer at once: one JSON object.
+    pub whole: fn(&AnswerOptions, &Draft, &Usage, &str) -> Vec<u8>,
+    /// The body of an HTTP error.
+    pub failure: fn(&Failure) -> Vec<u8>,
+}

@@ -1,0 +1,27 @@
+//! The requests that clients send, in the three APIs that they speak: a conversation, and what is asked besides it.
+
+mod anthropic;
+mod openai_chat;
+mod openai_responses;
+mod parameters;
+mod request;
+
+pub use parameters::parameters_for;
+pub use request::{InboundError, InboundRequest};
+
+use crate::Api;
+use serde_json::Value;
+
+/// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and anthropic.
+///
+/// # Errors
+/// A body that is not a JSON object, or has no messages; nothing else is refused.
+pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
+    let body: Value = serde_json::from_slice(body).map_err(|e| InboundError::NotJson(e.to_string()))?;
+    let Value::Object(body) = body else { return Err(InboundError::NotJson("another JSON value".into())) };
+    match api {
+        Api::OpenaiResponses => openai_responses::read(body),
+        Api::Anthropic => anthropic::read(body),
+        _ => openai_chat::read(body),
+    }
+}
