@@ -66,10 +66,12 @@ impl Encoder {
         self.turn.failure.as_ref()
     }
 
-    /// Appends what keeps the connection of a stream alive, in the form of its front. May be called between any two events once
+    /// Appends what keeps the connection of a stream alive, in the form of its front; nothing for a whole answer. May be called between any two events once
     /// something was written.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        out.extend((self.front.row().keep_alive)(&self.options).as_bytes());
+        if let Some(writer) = &mut self.writer {
+            writer.keep_alive(out);
+        }
     }
 }
 

@@ -15,6 +15,12 @@ pub(crate) trait StreamWriter {
     /// Appends the bytes that one step of the choice `choice` becomes. `draft` already has the step. `model` is the upstream's name of
     /// the model, known from `Begin` on.
     fn step(&mut self, choice: u32, step: &Step<'_>, draft: &Draft, model: &str, out: &mut Vec<u8>);
+
+    /// Appends what keeps the connection alive between two steps: a comment, unless the API has an event for it. Some clients count only
+    /// events as a sign of life.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b": keep-alive\n\n");
+    }
 }
 
 /// The row of one API.
@@ -23,8 +29,6 @@ pub(crate) struct FrontRow {
     pub name: &'static str,
     /// The path of its requests.
     pub path: &'static str,
-    /// What keeps a stream of it alive. The number counts the events that were written so far, for APIs that number them.
-    pub keep_alive: fn(&AnswerOptions) -> &'static str,
     /// The writer of its stream.
     pub stream: fn(&AnswerOptions) -> Box<dyn StreamWriter>,
     /// The whole answer at once: one JSON object.

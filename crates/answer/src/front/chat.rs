@@ -9,7 +9,6 @@ use crate::writer::{FrontRow, StreamWriter};
 pub(crate) const ROW: FrontRow = FrontRow {
     name: "openai-chat",
     path: "/v1/chat/completions",
-    keep_alive: |_| ": keep-alive\n\n",
     stream: |_| Box::new(Writer),
     whole: |_, _, _, _| Vec::new(),
     failure: |_| Vec::new(),
