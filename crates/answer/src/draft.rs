@@ -8,6 +8,8 @@ use event::payload::FinishReason;
 pub struct Draft {
     /// Its choices, in the order of their numbers.
     pub choices: Vec<ChoiceDraft>,
+    /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
+    pub extras: Option<String>,
 }
 
 /// One choice of an answer so far.
@@ -53,6 +55,10 @@ pub enum Block {
 impl Draft {
     /// Takes a step of the choice `choice`.
     pub(crate) fn push(&mut self, choice: u32, step: &Step<'_>) {
+        if let Step::Extras(json) = step {
+            self.extras = Some((*json).to_owned());
+            return;
+        }
         let at = self.choices.partition_point(|c| c.number < choice);
         if self.choices.get(at).is_none_or(|c| c.number != choice) {
             self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });

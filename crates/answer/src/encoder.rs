@@ -19,75 +19,104 @@ pub enum Form {
 }
 
 /// Writes the answer of one front. Feed it with [`Encoder::push`], then call [`Encoder::finish`] once.
+///
+/// A stream writes nothing before the model's first content, so that a failure until then can still be the status of the response. A
+/// server that cannot wait longer calls [`Encoder::begin`]: from then on a failure goes into the stream.
 pub struct Encoder {
+    turn: Turn,
+    page: Page,
+}
+
+/// What steps are written to.
+struct Page {
     front: Front,
     options: AnswerOptions,
-    turn: Turn,
     draft: Draft,
+    /// `None` for a whole answer.
     writer: Option<Box<dyn StreamWriter>>,
+}
+
+impl Page {
+    /// Writes one step, and keeps it in the draft if the answer needs that.
+    fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
+        if choice != 0 && !self.front.has_choices() {
+            return;
+        }
+        if self.writer.as_ref().is_none_or(|w| w.needs_draft()) {
+            self.draft.push(choice, step);
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.step(choice, step, &self.draft, model, out);
+        }
+    }
 }
 
 impl Encoder {
     /// An answer that has not begun.
     pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
         let writer = (form == Form::Stream).then(|| (front.row().stream)(&options));
-        Encoder { front, options, turn: Turn::default(), draft: Draft::default(), writer }
+        let turn = Turn::new(options.extras);
+        Encoder { turn, page: Page { front, options, draft: Draft::default(), writer } }
     }
 
     /// Takes the next event of the stream, and appends what can be sent now.
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Encoder { turn, draft, writer, .. } = self;
-        turn.push(event, &mut |model, choice, step| write(writer, draft, model, choice, step, out));
+        let Encoder { turn, page } = self;
+        turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
     }
 
-    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A failed whole answer writes nothing, see
+    /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole answer that failed writes nothing, see
     /// [`Encoder::failure`].
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        let Encoder { turn, draft, writer, .. } = self;
-        turn.finish(&mut |model, choice, step| write(writer, draft, model, choice, step, out));
-        if self.writer.is_none() && self.turn.failure.is_none() {
-            out.extend((self.front.row().whole)(&self.options, &self.draft, &self.turn.usage, &self.turn.model));
+        let Encoder { turn, page } = self;
+        turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
+        if page.writer.is_none() && turn.failure.is_none() {
+            out.extend((page.front.row().whole)(&page.options, &page.draft, &turn.usage, &turn.model));
         }
     }
 
-    /// Whether something of the model's was written, so that a failure can only be reported inside the stream and no further attempt is
-    /// allowed.
+    /// Begins a stream before the model's first content, and appends what opens it. It does nothing in a stream that has begun.
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        if page.writer.is_some() {
+            turn.begin(&mut |model, choice, step| page.write(model, choice, step, out));
+        }
+    }
+
+    /// Ends an answer that fails for a reason that no event reports, such as a server that shuts down. Appends the error's form in a stream that
+    /// has begun; [`Encoder::failure`] returns it from now on. It does nothing once the answer is done.
+    pub fn fail(&mut self, failure: Failure, out: &mut Vec<u8>) {
+        let Encoder { turn, page } = self;
+        turn.fail(failure, &mut |model, choice, step| page.write(model, choice, step, out));
+    }
+
+    /// Whether the stream has begun: bytes were written, so that a failure is reported inside the stream. `false` for a whole answer, whose
+    /// failure is always the status of the response.
+    pub fn has_begun(&self) -> bool {
+        self.page.writer.is_some() && self.turn.has_begun
+    }
+
+    /// Whether something of the model's was written, so that no further attempt is allowed.
     pub fn has_content(&self) -> bool {
         self.turn.has_content
     }
 
-    /// Whether the last byte was written; later events change nothing.
+    /// Whether the last byte of a stream was written; later events change nothing. A whole answer is written by [`Encoder::finish`].
     pub fn is_done(&self) -> bool {
         self.turn.is_done
     }
 
-    /// Why the answer failed, if it did. Before [`Encoder::has_content`] it is due as the response's status and body.
+    /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's status and body.
     pub fn failure(&self) -> Option<&Failure> {
         self.turn.failure.as_ref()
     }
 
-    /// Appends what keeps the connection of a stream alive, in the form of its front; nothing for a whole answer. May be called between any two events once
-    /// something was written.
+    /// Appends what keeps the connection of a stream alive, in the form of its front, after what opens the stream if it has not begun. May
+    /// be called between any two events. A whole answer and one that is done need nothing.
     pub fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        if let Some(writer) = &mut self.writer {
+        self.begin(out);
+        if let Some(writer) = self.page.writer.as_mut().filter(|_| !self.turn.is_done) {
             writer.keep_alive(out);
         }
-    }
-}
-
-/// Writes one step, and keeps it in the draft where the answer needs that.
-fn write(
-    writer: &mut Option<Box<dyn StreamWriter>>,
-    draft: &mut Draft,
-    model: &str,
-    choice: u32,
-    step: &Step<'_>,
-    out: &mut Vec<u8>,
-) {
-    if writer.as_ref().is_none_or(|w| w.needs_draft()) {
-        draft.push(choice, step);
-    }
-    if let Some(writer) = writer {
-        writer.step(choice, step, draft, model, out);
     }
 }

@@ -1,5 +1,7 @@
 //! Why an answer failed, for the status of the response or for its stream.
 
+use event::payload::Error;
+
 /// Why an answer failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
@@ -11,4 +13,106 @@ pub struct Failure {
     pub message: String,
     /// How long to wait before another try, in milliseconds.
     pub retry_after_ms: Option<u64>,
+}
+
+/// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first that a code contains counts.
+const WORDS: [(&str, u16); 23] = [
+    ("context", 400),
+    ("overloaded", 529),
+    ("queue", 429),
+    ("unavailable", 503),
+    ("capacity", 503),
+    ("rate_limit", 429),
+    ("too_many_requests", 429),
+    ("throttl", 429),
+    ("exhausted", 429),
+    ("quota", 429),
+    ("billing", 402),
+    ("timeout", 504),
+    ("timed_out", 504),
+    ("deadline", 504),
+    ("idle", 504),
+    ("permission", 403),
+    ("forbidden", 403),
+    ("auth", 401),
+    ("api_key", 401),
+    ("not_found", 404),
+    ("tape_miss", 404),
+    ("too_large", 413),
+    ("invalid_request", 400),
+];
+
+impl Failure {
+    /// A failure with the status that fits its code.
+    pub fn new(code: &str, message: &str) -> Failure {
+        Failure { status: status_of(code), code: code.to_owned(), message: message.to_owned(), retry_after_ms: None }
+    }
+
+    /// The failure that an `error` event reports.
+    pub(crate) fn of_event(error: &Error<'_>) -> Failure {
+        let status = error.status.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n));
+        let made = Failure::new(&error.code.str(), &error.message.str());
+        // A conversation that is too long is the client's to mend, with whatever status the upstream reports it (llama.cpp: 500).
+        let status = if made.code == "context_overflow" { 400 } else { status.unwrap_or(made.status) };
+        Failure { status, retry_after_ms: error.retry_after_ms, ..made }
+    }
+
+    /// The word that OpenAI's APIs use for this failure, so that clients match on it.
+    /// <https://platform.openai.com/docs/guides/error-codes>
+    pub(crate) fn openai_code(&self) -> &str {
+        match (self.code.as_str(), self.status) {
+            ("context_overflow", _) => "context_length_exceeded",
+            ("http_429", _) => "rate_limit_exceeded",
+            ("http_401", _) => "invalid_api_key",
+            (code, _) => code,
+        }
+    }
+
+    /// The `type` of an OpenAI error with this status.
+    pub(crate) fn openai_type(&self) -> &'static str {
+        match self.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            400..=499 => "invalid_request_error",
+            _ => "server_error",
+        }
+    }
+}
+
+/// The HTTP status that a code means: its own number in `http_503`, else the first word of the table that it contains, else 502, since the
+/// upstream failed rather than this server.
+fn status_of(code: &str) -> u16 {
+    let code = code.to_ascii_lowercase();
+    let number = code.strip_prefix("http_").and_then(|n| n.parse().ok()).filter(|n| (400..600).contains(n));
+    number.or_else(|| WORDS.iter().find(|(word, _)| code.contains(word)).map(|(_, n)| *n)).unwrap_or(502)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Scanner;
+
+    #[test]
+    fn statuses() {
+        for (fields, status, retry) in [
+            (r#""code":"http_429","retry_after_ms":1500"#, 429, Some(1500)),
+            (r#""code":"http_503","status":503"#, 503, None),
+            (r#""code":"context_overflow","status":500"#, 400, None),
+            (r#""code":"overloaded_error""#, 529, None),
+            (r#""code":"authentication_error""#, 401, None),
+            (r#""code":"idle_timeout""#, 504, None),
+            (r#""code":"connection_lost""#, 502, None),
+            (r#""code":"provider_error","status":200"#, 502, None),
+            (r#""code":"http_99999999""#, 502, None),
+            (r#""code":"RESOURCE_EXHAUSTED""#, 429, None),
+            (r#""code":"insufficient_quota","status":429"#, 429, None),
+        ] {
+            let line = format!(r#"{{"type":"error",{fields}}}"#);
+            let mut scanner = Scanner::default();
+            let failure = Failure::of_event(&Error::read(&scanner.read(&line).unwrap()));
+            assert_eq!((failure.status, failure.retry_after_ms), (status, retry), "{fields}");
+        }
+    }
 }

@@ -46,6 +46,11 @@ impl Front {
         self.row().path
     }
 
+    /// Whether an answer may have several choices; else it has choice 0 alone.
+    pub(crate) fn has_choices(self) -> bool {
+        self == Front::Chat
+    }
+
     /// The body of an HTTP error in the form of this front.
     pub fn failure(self, failure: &Failure) -> Vec<u8> {
         (self.row().failure)(failure)

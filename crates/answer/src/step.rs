@@ -5,7 +5,8 @@ use event::payload::FinishReason;
 
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning, text, refusals and calls, one after the
 /// other, in which no step comes between `CallBegin` and the `CallEnd` of the same call; then `End`. `Usage` follows the last `End`.
-/// `Failed` may take the place of any step but the first, and is the last.
+/// `Failed` may take the place of any step but the first, and is the last. A call that was cut has no `CallEnd`: the next step of its choice is
+/// `End(Length)` or `End(ContentFilter)`, or the answer failed. A front writes it in a form that no client runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
     /// The answer begins: the first step, once.
@@ -39,6 +40,9 @@ pub enum Step<'a> {
     },
     /// The choice ends. With calls that are complete the reason is `ToolCalls`, unless the answer was cut.
     End(FinishReason),
+    /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the provider ran itself. Once, after the last
+    /// `End`, and only if [`crate::AnswerOptions::extras`] asks for it.
+    Extras(&'a str),
     /// The counts of tokens, after the last choice has ended.
     Usage(Usage),
     /// The answer failed after it began.

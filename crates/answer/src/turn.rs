@@ -1,11 +1,23 @@
 //! Events into steps: calls one after the other, one finish reason that fits the content, nothing that a client could run after a cut.
+//!
+//! Each choice has a queue (`turn/choice.rs`) of what must wait for a call that began before it. `turn/held.rs` is a call in it,
+//! `turn/extras.rs` what the answer holds besides what the model wrote, and `turn/emitter.rs` the way out.
+
+mod choice;
+mod emitter;
+mod extras;
+mod held;
 
 use crate::failure::Failure;
 use crate::step::{Step, Usage};
-use event::Event;
-
-/// Takes the upstream's name of the model, the number of a choice, and its next step.
-pub(crate) type TakeStep<'t> = dyn FnMut(&str, u32, &Step<'_>) + 't;
+use choice::{ChoiceTurn, Trouble};
+use emitter::{Emitter, TakeStep};
+use event::payload::{
+    ContentDelta, Error, FinishReason, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart, Thinking, ToolCall,
+    ToolCallDelta,
+};
+use event::{Choices, Event, Json, Kind};
+use extras::Extras;
 
 /// The events of one stream on their way to steps.
 #[derive(Debug, Default)]
@@ -16,16 +28,199 @@ pub(crate) struct Turn {
     pub usage: Usage,
     /// Why the answer failed, if it did.
     pub failure: Option<Failure>,
+    /// Whether a `Begin` was emitted.
+    pub has_begun: bool,
     /// Whether a step was emitted after `Begin`.
     pub has_content: bool,
     /// Whether the last step was emitted.
     pub is_done: bool,
+    has_usage: bool,
+    /// The last `End` was emitted; `Usage` is still to come.
+    has_ended: bool,
+    /// A call that may have been sent was withdrawn because the stream failed: it must not end well.
+    is_withdrawn: bool,
+    choices: Choices<ChoiceTurn>,
+    /// `None`: not asked for.
+    extras: Option<Extras>,
 }
 
 impl Turn {
+    /// A turn before its first event. `extras`: whether it collects what goes under the key `toolpipe`.
+    pub fn new(extras: bool) -> Turn {
+        Turn { extras: extras.then(Extras::default), ..Turn::default() }
+    }
+
     /// Takes the next event.
-    pub fn push(&mut self, _event: &Event<'_>, _take: &mut TakeStep<'_>) {}
+    pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+        if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
+            return;
+        }
+        if let Some(extras) = &mut self.extras {
+            extras.push(event);
+        }
+        match event.kind() {
+            Kind::StreamStart => {
+                if let Some(model) = StreamStart::read(event).model.filter(|_| self.model.is_empty()) {
+                    self.model = model.str().into_owned();
+                }
+            }
+            Kind::ContentDelta => {
+                let text = ContentDelta::read(event).text;
+                self.feed(event, take, |choice, out| choice.text(text, out));
+            }
+            Kind::RefusalDelta => {
+                let text = RefusalDelta::read(event).text;
+                self.feed(event, take, |choice, out| choice.refusal(text, out));
+            }
+            Kind::Thinking => {
+                let Thinking { text, provider } = Thinking::read(event);
+                let provider = provider.map(Json::text);
+                self.feed(event, take, |choice, out| choice.think(text, provider.as_deref(), out));
+            }
+            Kind::ToolCallDelta => {
+                let delta = ToolCallDelta::read(event);
+                self.feed(event, take, |choice, out| choice.delta(&delta, out));
+            }
+            Kind::ToolCall => {
+                let call = ToolCall::read(event);
+                self.feed(event, take, |choice, out| choice.call(&call, out));
+            }
+            Kind::Retract => self.retract(event, take),
+            Kind::SessionStats => self.stats(&SessionStats::read(event)),
+            Kind::Error => self.fail(Failure::of_event(&Error::read(event)), take),
+            Kind::StreamEnd => self.end(StreamEnd::read(event).finish_reason, take),
+            _ => {}
+        }
+        if self.has_ended && self.has_usage {
+            self.emit_usage(take);
+        }
+    }
 
     /// Takes the end of the events. Without a `stream_end` before it the answer was cut.
-    pub fn finish(&mut self, _take: &mut TakeStep<'_>) {}
+    pub fn finish(&mut self, take: &mut TakeStep<'_>) {
+        if self.is_done {
+            return;
+        }
+        if self.has_ended {
+            self.emit_usage(take);
+        } else {
+            self.end(FinishReason::Cut, take);
+        }
+    }
+
+    /// Begins the answer before its first content.
+    pub fn begin(&mut self, take: &mut TakeStep<'_>) {
+        if !self.has_begun && !self.is_done {
+            self.with_choice(0, take, |choice, out| {
+                choice.begin(out);
+                Ok(())
+            });
+        }
+    }
+
+    /// Ends the answer as failed, unless it has ended.
+    pub fn fail(&mut self, failure: Failure, take: &mut TakeStep<'_>) {
+        if self.is_done {
+            return;
+        }
+        self.is_done = true;
+        self.choices = Choices::default();
+        if self.has_begun {
+            take(&self.model, 0, &Step::Failed(&failure));
+        }
+        self.failure = Some(failure);
+    }
+
+    fn feed(
+        &mut self,
+        event: &Event<'_>,
+        take: &mut TakeStep<'_>,
+        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+    ) {
+        self.with_choice(event.choice(), take, feed);
+    }
+
+    /// Runs `feed` on a choice, and ends the answer if that fails.
+    fn with_choice(
+        &mut self,
+        number: u32,
+        take: &mut TakeStep<'_>,
+        feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
+    ) {
+        let Turn { model, has_begun, has_content, choices, .. } = self;
+        let mut out = Emitter { model, number, has_begun, has_content, take };
+        if let Err(trouble) = feed(choices.of(number), &mut out) {
+            self.fail(trouble.failure(), take);
+        }
+    }
+
+    fn retract(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
+        let retract = Retract::read(event);
+        if retract.reason == "stream_failed" {
+            // The end of the stream follows, which knows why.
+            self.is_withdrawn = true;
+            return;
+        }
+        let Some(id) = retract.tool_id else { return };
+        self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
+    }
+
+    fn stats(&mut self, stats: &SessionStats) {
+        let usage = &mut self.usage;
+        for (count, to) in [
+            (stats.prompt_tokens, &mut usage.input),
+            (stats.completion_tokens, &mut usage.output),
+            (stats.total_tokens, &mut usage.total),
+            (stats.cached_tokens, &mut usage.cached),
+            (stats.reasoning_tokens, &mut usage.reasoning),
+        ] {
+            if let Some(count) = count {
+                *to = count;
+                self.has_usage = true;
+            }
+        }
+        if stats.total_tokens.is_none() {
+            usage.total = usage.total.max(usage.input.saturating_add(usage.output));
+        }
+    }
+
+    fn end(&mut self, reason: FinishReason, take: &mut TakeStep<'_>) {
+        if let Some(failure) = self.failed(reason) {
+            return self.fail(failure, take);
+        }
+        self.choices.of(0);
+        let Turn { model, has_begun, has_content, choices, .. } = self;
+        let mut trouble = None;
+        for (number, choice) in choices.by_number() {
+            let mut out = Emitter { model, number, has_begun, has_content, take };
+            if let Err(first) = choice.end(reason, &mut out) {
+                trouble = Some(first);
+                break;
+            }
+        }
+        if let Some(trouble) = trouble {
+            return self.fail(trouble.failure(), take);
+        }
+        self.has_ended = true;
+        if let Some(json) = self.extras.take().and_then(Extras::json) {
+            take(&self.model, 0, &Step::Extras(&json));
+        }
+    }
+
+    /// Why a stream with this reason did not end well.
+    fn failed(&self, reason: FinishReason) -> Option<Failure> {
+        let (code, message) = match reason {
+            FinishReason::Error => ("upstream_error", "the upstream reports an error"),
+            FinishReason::Cut => ("upstream_cut", "the upstream's answer ended before its own end"),
+            FinishReason::Cancelled => ("cancelled", "the answer was cancelled"),
+            _ if self.is_withdrawn => ("upstream_error", "a call was withdrawn after it was sent"),
+            _ => return None,
+        };
+        Some(Failure::new(code, message))
+    }
+
+    fn emit_usage(&mut self, take: &mut TakeStep<'_>) {
+        self.is_done = true;
+        take(&self.model, 0, &Step::Usage(self.usage));
+    }
 }

@@ -13,11 +13,11 @@ pub(crate) trait StreamWriter {
     }
 
     /// Appends the bytes that one step of the choice `choice` becomes. `draft` already has the step. `model` is the upstream's name of
-    /// the model, known from `Begin` on.
+    /// the model, empty if the upstream has sent none yet.
     fn step(&mut self, choice: u32, step: &Step<'_>, draft: &Draft, model: &str, out: &mut Vec<u8>);
 
-    /// Appends what keeps the connection alive between two steps: a comment, unless the API has an event for it. Some clients count only
-    /// events as a sign of life.
+    /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless the API has an event for it. Some clients count
+    /// only events as a sign of life.
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(b": keep-alive\n\n");
     }

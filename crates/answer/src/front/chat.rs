@@ -1,24 +1,202 @@
 //! The stream and the whole answer of `/v1/chat/completions`.
+//!
+//! The format: <https://platform.openai.com/docs/api-reference/chat-streaming> and <https://platform.openai.com/docs/api-reference/chat/object>.
+//! `chat/envelope.rs` is what all chunks share, `chat/call.rs` a call.
 
-use crate::draft::Draft;
+mod call;
+mod envelope;
+
+use crate::draft::{Block, ChoiceDraft, Draft};
+use crate::failure::Failure;
 use crate::options::AnswerOptions;
-use crate::step::Step;
+use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
+use call::CallPlace;
+use envelope::Envelope;
+use event::payload::FinishReason;
+use event::{Choices, Object};
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
     name: "openai-chat",
     path: "/v1/chat/completions",
-    stream: |_| Box::new(Writer),
-    whole: |_, _, _, _| Vec::new(),
-    failure: |_| Vec::new(),
+    stream: |options| Box::new(ChatStream::new(options)),
+    whole,
+    failure,
 };
 
-struct Writer;
-
-impl StreamWriter for Writer {
-    fn step(&mut self, _choice: u32, _step: &Step<'_>, _draft: &Draft, _model: &str, _out: &mut Vec<u8>) {}
+/// The stream.
+struct ChatStream {
+    envelope: Envelope,
+    include_usage: bool,
+    /// The call that is open in each choice, or the one before the next.
+    places: Choices<CallPlace>,
 }
 
-#[expect(dead_code, reason = "the options are used once the writer is here")]
-fn options(_: &AnswerOptions) {}
+impl ChatStream {
+    fn new(options: &AnswerOptions) -> ChatStream {
+        ChatStream {
+            envelope: Envelope::new(options, "chat.completion.chunk"),
+            include_usage: options.include_usage,
+            places: Choices::default(),
+        }
+    }
+
+    /// Writes a chunk with one delta.
+    fn delta(&mut self, choice: u32, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        self.envelope.chunk(model, out, |o| {
+            o.array("choices", |list| {
+                list.object(|o| {
+                    o.int("index", choice).object("delta", fill).raw("finish_reason", "null");
+                });
+            });
+        });
+    }
+}
+
+impl StreamWriter for ChatStream {
+    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+        match *step {
+            Step::Begin => self.delta(choice, model, out, |o| {
+                o.str("role", "assistant").str("content", "");
+            }),
+            Step::Text(text) => self.delta(choice, model, out, |o| {
+                o.str("content", text);
+            }),
+            Step::Refusal(text) => self.delta(choice, model, out, |o| {
+                o.str("refusal", text);
+            }),
+            Step::Reasoning { text, .. } => {
+                if !text.is_empty() {
+                    self.delta(choice, model, out, |o| {
+                        o.str("reasoning_content", text);
+                    });
+                }
+            }
+            Step::CallBegin { id, name } => {
+                let place = *self.places.of(choice);
+                self.delta(choice, model, out, |o| place.begin(o, id, name));
+            }
+            Step::CallArguments(more) => {
+                let place = *self.places.of(choice);
+                self.delta(choice, model, out, |o| place.arguments(o, more));
+            }
+            Step::CallEnd { provider, .. } => {
+                let place = *self.places.of(choice);
+                if let Some(extra) = provider.and_then(call::extra_content) {
+                    self.delta(choice, model, out, |o| place.extra(o, &extra));
+                }
+                self.places.of(choice).advance();
+            }
+            Step::End(reason) => self.envelope.chunk(model, out, |o| {
+                o.array("choices", |list| {
+                    list.object(|o| {
+                        o.int("index", choice).object("delta", |_| {}).str("finish_reason", reason_name(reason));
+                    });
+                });
+            }),
+            Step::Extras(json) => self.envelope.chunk(model, out, |o| {
+                o.array("choices", |_| {}).raw("toolpipe", json);
+            }),
+            Step::Usage(usage) => {
+                if self.include_usage {
+                    self.envelope.chunk(model, out, |o| {
+                        o.array("choices", |_| {}).object("usage", |o| usage_members(&usage, o));
+                    });
+                }
+                out.extend_from_slice(b"data: [DONE]\n\n");
+            }
+            Step::Failed(failed) => {
+                out.extend_from_slice(b"data: ");
+                out.extend(failure(failed));
+                out.extend_from_slice(b"\n\n");
+            }
+        }
+    }
+}
+
+/// The whole answer.
+fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    Envelope::new(options, "chat.completion").object(model, &mut out, |o| {
+        o.array("choices", |list| {
+            for choice in &draft.choices {
+                list.object(|o| {
+                    o.int("index", choice.number).object("message", |o| message(choice, o));
+                    o.str("finish_reason", reason_name(choice.finish.unwrap_or_default()));
+                });
+            }
+        });
+        o.object("usage", |o| usage_members(usage, o));
+        if let Some(extras) = &draft.extras {
+            o.raw("toolpipe", extras);
+        }
+    });
+    out
+}
+
+fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
+    let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
+    let mut has_calls = false;
+    for block in &choice.blocks {
+        match block {
+            Block::Text(more) => text.push_str(more),
+            Block::Refusal(more) => refusal.push_str(more),
+            Block::Reasoning { text: more, .. } => reasoning.push_str(more),
+            Block::Call { .. } => has_calls = true,
+        }
+    }
+    o.str("role", "assistant");
+    if text.is_empty() && (has_calls || !refusal.is_empty()) {
+        o.raw("content", "null");
+    } else {
+        o.str("content", &text);
+    }
+    if !refusal.is_empty() {
+        o.str("refusal", &refusal);
+    }
+    if !reasoning.is_empty() {
+        o.str("reasoning_content", &reasoning);
+    }
+    if has_calls {
+        o.array("tool_calls", |list| {
+            for block in &choice.blocks {
+                if let Block::Call { id, name, arguments, provider, .. } = block {
+                    list.object(|o| call::whole(o, id, name, arguments, provider.as_deref()));
+                }
+            }
+        });
+    }
+}
+
+/// The value of `finish_reason`. A failed answer has none.
+fn reason_name(reason: FinishReason) -> &'static str {
+    match reason {
+        FinishReason::ToolCalls => "tool_calls",
+        FinishReason::Length => "length",
+        FinishReason::ContentFilter => "content_filter",
+        _ => "stop",
+    }
+}
+
+fn usage_members(usage: &Usage, o: &mut Object<'_>) {
+    o.int("prompt_tokens", usage.input).int("completion_tokens", usage.output).int("total_tokens", usage.total);
+    o.object("prompt_tokens_details", |o| {
+        o.int("cached_tokens", usage.cached);
+    });
+    o.object("completion_tokens_details", |o| {
+        o.int("reasoning_tokens", usage.reasoning);
+    });
+}
+
+/// The body of an error, in the stream or as a response.
+fn failure(failure: &Failure) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut o = Object::open(&mut out);
+    o.object("error", |o| {
+        o.str("message", &failure.message).str("type", failure.openai_type());
+        o.raw("param", "null").str("code", failure.openai_code());
+    });
+    o.close();
+    out
+}

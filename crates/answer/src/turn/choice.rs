@@ -1,0 +1,272 @@
+//! One choice: what its events become, in the one order that a front can write.
+
+use super::emitter::Emitter;
+use super::held::{CallState, HeldCall, Unfit};
+use crate::failure::Failure;
+use crate::step::Step;
+use event::payload::{FinishReason, ToolCall, ToolCallDelta};
+use event::{Surrogates, Text};
+use std::collections::{HashSet, VecDeque};
+
+/// Why the answer cannot go on, although the upstream goes on.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// A call was withdrawn of which bytes were sent.
+    Withdrawn(String),
+    /// The final arguments or the name of a call are not what its sent bytes began.
+    Changed(String),
+    /// No client can use a call.
+    Unusable(String),
+    /// Something came behind a call that was cut.
+    Overlapped(String),
+}
+
+impl Trouble {
+    pub fn failure(&self) -> Failure {
+        match self {
+            Trouble::Withdrawn(name) => Failure::new(
+                "call_withdrawn",
+                &format!("the upstream withdrew a call of {name} after a part of it was sent"),
+            ),
+            Trouble::Changed(name) => Failure::new(
+                "call_changed",
+                &format!("the upstream's call of {name} ended with other arguments than it began with"),
+            ),
+            Trouble::Unusable(message) => Failure::new("call_unusable", message),
+            Trouble::Overlapped(name) => {
+                Failure::new("call_cut", &format!("the upstream went on after a call of {name} that it did not finish"))
+            }
+        }
+    }
+}
+
+/// Something that waits for the call before it.
+#[derive(Debug)]
+enum Item {
+    Text(String),
+    Refusal(String),
+    Reasoning { text: String, provider: Option<String> },
+    Call(HeldCall),
+}
+
+/// One choice.
+#[derive(Debug, Default)]
+pub(super) struct ChoiceTurn {
+    has_begun: bool,
+    /// What waits: a call that is not complete, and all that came behind it.
+    queue: VecDeque<Item>,
+    /// How many calls are complete.
+    complete: usize,
+    /// The ids of the calls that were emitted whole.
+    ended: HashSet<Box<str>>,
+    content_half: Surrogates,
+    refusal_half: Surrogates,
+    reasoning_half: Surrogates,
+    scratch: String,
+}
+
+type Fed = Result<(), Trouble>;
+
+impl ChoiceTurn {
+    /// Emits `Begin`, once.
+    pub fn begin(&mut self, out: &mut Emitter<'_, '_>) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            out.emit(&Step::Begin);
+        }
+    }
+
+    pub fn text(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.content_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() {
+            return Ok(());
+        }
+        if !self.scratch.trim_ascii().is_empty() {
+            self.release(out)?;
+        }
+        if self.queue.is_empty() {
+            self.begin(out);
+            out.emit(&Step::Text(&self.scratch));
+        } else if let Some(Item::Text(waiting)) = self.queue.back_mut() {
+            waiting.push_str(&self.scratch);
+        } else {
+            self.queue.push_back(Item::Text(self.scratch.clone()));
+        }
+        Ok(())
+    }
+
+    pub fn refusal(&mut self, text: Text<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.refusal_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() {
+            return Ok(());
+        }
+        self.release(out)?;
+        if self.queue.is_empty() {
+            self.begin(out);
+            out.emit(&Step::Refusal(&self.scratch));
+        } else {
+            self.queue.push_back(Item::Refusal(self.scratch.clone()));
+        }
+        Ok(())
+    }
+
+    pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.reasoning_half.push_text(text, &mut self.scratch);
+        if self.scratch.is_empty() && provider.is_none() {
+            return Ok(());
+        }
+        self.release(out)?;
+        if self.queue.is_empty() {
+            self.begin(out);
+            out.emit(&Step::Reasoning { text: &self.scratch, provider });
+        } else {
+            self.queue.push_back(Item::Reasoning { text: self.scratch.clone(), provider: provider.map(str::to_owned) });
+        }
+        Ok(())
+    }
+
+    /// Takes the next certain bytes of a call's arguments.
+    pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.ended.contains(id.as_ref())) else {
+            return Ok(());
+        };
+        self.release(out)?;
+        self.with_call(&id, CallState::Open, |call| {
+            if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
+                call.name = name.str().into_owned();
+            }
+            if call.state == CallState::Open {
+                delta.arguments.unwrap_or_default().append_to(&mut call.arguments);
+            }
+            Ok(())
+        })?;
+        self.drain(out)
+    }
+
+    /// Takes a call whose arguments have ended.
+    pub fn call(&mut self, event: &ToolCall<'_>, out: &mut Emitter<'_, '_>) -> Fed {
+        let mut id = event.tool_id.str();
+        if id.is_empty() {
+            id = format!("call_{}", self.ended.len() + self.queue.len()).into();
+        }
+        if self.ended.contains(id.as_ref()) {
+            return Ok(());
+        }
+        self.with_call(&id, CallState::Whole, |call| {
+            call.take(event).map_err(|unfit| match unfit {
+                Unfit::Changed => Trouble::Changed(call.name.clone()),
+                Unfit::Unusable(message) => Trouble::Unusable(message),
+            })
+        })?;
+        self.drain(out)
+    }
+
+    /// Takes back a call.
+    pub fn retract(&mut self, id: &str, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.ended.contains(id) {
+            return Err(Trouble::Withdrawn("a tool".to_owned()));
+        }
+        let place = self.queue.iter().position(|item| matches!(item, Item::Call(call) if call.id == id));
+        let Some(place) = place else { return Ok(()) };
+        if let Item::Call(call) = &self.queue[place]
+            && call.has_begun
+        {
+            return Err(Trouble::Withdrawn(call.name.clone()));
+        }
+        self.queue.remove(place);
+        self.drain(out)
+    }
+
+    /// Ends the choice: the upstream gives `reason`.
+    pub fn end(&mut self, reason: FinishReason, out: &mut Emitter<'_, '_>) -> Fed {
+        self.scratch.clear();
+        self.content_half.finish(&mut self.scratch);
+        if !self.scratch.is_empty() {
+            self.text("\u{fffd}".into(), out)?;
+        }
+        self.release(out)?;
+        let mut is_cut = false;
+        while let Some(Item::Call(call)) = self.queue.front() {
+            // Only a call that is open or was cut is left at the front.
+            is_cut = true;
+            if call.has_begun {
+                if self.queue.len() > 1 {
+                    return Err(Trouble::Overlapped(call.name.clone()));
+                }
+                break;
+            }
+            // Nothing of it was sent: the client gets the rest, and the finish reason says that something is missing.
+            self.queue.pop_front();
+            self.drain(out)?;
+        }
+        let reason = match reason {
+            FinishReason::Length | FinishReason::ContentFilter => reason,
+            _ if is_cut => FinishReason::Length,
+            _ if self.complete > 0 => FinishReason::ToolCalls,
+            _ => FinishReason::Stop,
+        };
+        self.queue.clear();
+        self.begin(out);
+        out.emit(&Step::End(reason));
+        Ok(())
+    }
+
+    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`.
+    fn with_call(&mut self, id: &str, state: CallState, feed: impl FnOnce(&mut HeldCall) -> Fed) -> Fed {
+        let held = self.queue.iter_mut().find_map(|item| match item {
+            Item::Call(call) if call.id == id => Some(call),
+            _ => None,
+        });
+        if let Some(call) = held {
+            return feed(call);
+        }
+        let mut call = HeldCall::new(id.to_owned(), state);
+        feed(&mut call)?;
+        self.queue.push_back(Item::Call(call));
+        Ok(())
+    }
+
+    /// Calls that were held whole may be sent: something other than their own native form has come.
+    fn release(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.queue.is_empty() {
+            return Ok(());
+        }
+        for item in &mut self.queue {
+            if let Item::Call(call) = item
+                && call.state == CallState::Whole
+            {
+                call.state = CallState::Complete;
+            }
+        }
+        self.drain(out)
+    }
+
+    /// Emits what need not wait any more.
+    fn drain(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+        loop {
+            match self.queue.front() {
+                None => return Ok(()),
+                Some(Item::Call(call)) if !call.may_be_sent() => return Ok(()),
+                Some(_) => self.begin(out),
+            }
+            match self.queue.front_mut() {
+                Some(Item::Call(call)) => {
+                    if !call.send(out) {
+                        return Ok(());
+                    }
+                    self.complete += 1;
+                    self.ended.insert(std::mem::take(&mut call.id).into());
+                }
+                Some(Item::Text(text)) => out.emit(&Step::Text(text)),
+                Some(Item::Refusal(text)) => out.emit(&Step::Refusal(text)),
+                Some(Item::Reasoning { text, provider }) => {
+                    out.emit(&Step::Reasoning { text, provider: provider.as_deref() });
+                }
+                None => {}
+            }
+            self.queue.pop_front();
+        }
+    }
+}
