@@ -1,6 +1,7 @@
 //! The table of the APIs that clients speak.
 
 mod chat;
+mod frame;
 mod messages;
 mod responses;
 

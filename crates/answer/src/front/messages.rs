@@ -1,24 +1,261 @@
-//! The stream and the whole answer of `/v1/messages`.
+//! The stream and the whole answer of Anthropic's `/v1/messages`.
+//!
+//! Source of the format: Anthropic's "Streaming messages" (platform.claude.com/docs/en/build-with-claude/streaming), and the accumulators
+//! of its clients (`lib/streaming/_messages.py` in anthropic-sdk-python, `lib/MessageStream.ts` in anthropic-sdk-typescript): one message,
+//! its blocks one after the other, an `event:` name on every event.
+//!
+//! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a whole answer; `stop_reason` is
+//! `max_tokens`. Claude Code ran such calls as soon as their blocks were stopped, whatever the stop reason was
+//! (github.com/MadAppGang/claudish/pull/246), and the AI SDK reports a call at the stop of its block.
 
+mod failure;
+mod opaque;
+mod whole;
+
+use super::frame::frame;
 use crate::draft::Draft;
+use crate::failure::Failure;
 use crate::options::AnswerOptions;
-use crate::step::Step;
+use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
+use event::Object;
+use event::payload::FinishReason;
+use opaque::Opaque;
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
     name: "anthropic",
     path: "/v1/messages",
-    stream: |_| Box::new(Writer),
-    whole: |_, _, _, _| Vec::new(),
-    failure: |_| Vec::new(),
+    stream: |options| Box::new(Writer::new(options)),
+    whole: whole::whole,
+    failure: failure::body,
 };
 
-struct Writer;
-
-impl StreamWriter for Writer {
-    fn step(&mut self, _choice: u32, _step: &Step<'_>, _draft: &Draft, _model: &str, _out: &mut Vec<u8>) {}
+/// The kind of the block that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OpenBlock {
+    Thinking,
+    Text,
+    /// Text too, but of a refusal: the API has no block for that.
+    Refusal,
+    Tool,
 }
 
-#[expect(dead_code, reason = "the options are used once the writer is here")]
-fn options(_: &AnswerOptions) {}
+#[derive(Debug)]
+struct Writer {
+    id: String,
+    model: String,
+    /// The index of the open block, or of the next one.
+    index: u32,
+    open: Option<OpenBlock>,
+    has_refusal: bool,
+    finish: Option<FinishReason>,
+    has_begun: bool,
+    is_done: bool,
+}
+
+impl Writer {
+    fn new(options: &AnswerOptions) -> Writer {
+        Writer {
+            id: options.id.clone(),
+            model: options.model.clone(),
+            index: 0,
+            open: None,
+            has_refusal: false,
+            finish: None,
+            has_begun: false,
+            is_done: false,
+        }
+    }
+
+    fn begin(&mut self, model: &str, out: &mut Vec<u8>) {
+        self.has_begun = true;
+        let model = if model.is_empty() { &self.model } else { model };
+        frame(out, "message_start", |o| {
+            o.object("message", |o| {
+                envelope(o, &self.id, model);
+                o.raw("content", "[]").raw("stop_reason", "null").raw("stop_sequence", "null");
+                // The counts come at the end, and overwrite these. AI SDK and others want numbers here.
+                usage(o, &Usage::default());
+            });
+        });
+        frame(out, "ping", |_| {});
+    }
+
+    /// Makes sure that a block of this kind is open.
+    fn block(&mut self, kind: OpenBlock, out: &mut Vec<u8>) {
+        if self.open != Some(kind) {
+            self.close(out);
+            let start = match kind {
+                OpenBlock::Thinking => r#"{"type":"thinking","thinking":"","signature":""}"#,
+                OpenBlock::Text | OpenBlock::Refusal | OpenBlock::Tool => r#"{"type":"text","text":""}"#,
+            };
+            self.start(|o| _ = o.raw("content_block", start), out);
+            self.open = Some(kind);
+        }
+    }
+
+    fn start(&self, fill: impl FnOnce(&mut Object<'_>), out: &mut Vec<u8>) {
+        frame(out, "content_block_start", |o| {
+            o.int("index", self.index);
+            fill(o);
+        });
+    }
+
+    fn delta(&self, kind: &str, member: &str, text: &str, out: &mut Vec<u8>) {
+        frame(out, "content_block_delta", |o| {
+            o.int("index", self.index).object("delta", |o| {
+                o.str("type", kind).str(member, text);
+            });
+        });
+    }
+
+    fn stop(&mut self, out: &mut Vec<u8>) {
+        frame(out, "content_block_stop", |o| _ = o.int("index", self.index));
+        self.index += 1;
+        self.open = None;
+    }
+
+    fn close(&mut self, out: &mut Vec<u8>) {
+        if self.open.is_some() {
+            self.stop(out);
+        }
+    }
+
+    /// The end of reasoning, with what must go back to the provider.
+    fn opaque(&mut self, opaque: Opaque, out: &mut Vec<u8>) {
+        match opaque {
+            Opaque::None => self.close_thinking(out),
+            Opaque::Signature(signature) => {
+                if !signature.is_empty() {
+                    // Some models give a signature without showing what they thought.
+                    self.block(OpenBlock::Thinking, out);
+                    // In one piece: anthropic-sdk-python keeps the last one only.
+                    self.delta("signature_delta", "signature", &signature, out);
+                }
+                self.close_thinking(out);
+            }
+            Opaque::Block { start, input } => {
+                self.close(out);
+                self.start(|o| _ = o.raw("content_block", &start), out);
+                if let Some(input) = input {
+                    self.delta("input_json_delta", "partial_json", &input, out);
+                }
+                self.stop(out);
+            }
+        }
+    }
+
+    fn close_thinking(&mut self, out: &mut Vec<u8>) {
+        if self.open == Some(OpenBlock::Thinking) {
+            self.stop(out);
+        }
+    }
+
+    fn end(&mut self, counts: &Usage, out: &mut Vec<u8>) {
+        self.is_done = true;
+        let reason = stop_reason(self.finish.unwrap_or_default(), self.has_refusal);
+        frame(out, "message_delta", |o| {
+            o.object("delta", |o| {
+                o.str("stop_reason", reason).raw("stop_sequence", "null");
+            });
+            usage(o, counts);
+        });
+        frame(out, "message_stop", |_| {});
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.is_done = true;
+        frame(out, "error", |o| failure::error(o, failure));
+    }
+}
+
+impl StreamWriter for Writer {
+    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+        // This API has one answer.
+        if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
+            return;
+        }
+        match *step {
+            Step::Begin => self.begin(model, out),
+            Step::Reasoning { text, provider } => {
+                if !text.is_empty() {
+                    self.block(OpenBlock::Thinking, out);
+                    self.delta("thinking_delta", "thinking", text, out);
+                }
+                if let Some(provider) = provider {
+                    self.opaque(Opaque::of(provider), out);
+                }
+            }
+            Step::Text(text) => {
+                self.block(OpenBlock::Text, out);
+                self.delta("text_delta", "text", text, out);
+            }
+            Step::Refusal(text) => {
+                self.has_refusal = true;
+                self.block(OpenBlock::Refusal, out);
+                self.delta("text_delta", "text", text, out);
+            }
+            Step::CallBegin { id, name } => {
+                self.close(out);
+                // Claude Code crashes without `input` (github.com/farion1231/cc-switch/issues/2556).
+                self.start(
+                    |o| {
+                        o.object("content_block", |o| tool_use(o, id, name, "{}"));
+                    },
+                    out,
+                );
+                self.open = Some(OpenBlock::Tool);
+            }
+            Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece, out),
+            Step::CallEnd { .. } => self.close(out),
+            Step::End(reason) => {
+                if self.open != Some(OpenBlock::Tool) {
+                    self.close(out);
+                }
+                self.finish = Some(reason);
+            }
+            Step::Usage(counts) => self.end(&counts, out),
+            Step::Failed(failure) => self.fail(failure, out),
+        }
+    }
+
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        match (self.has_begun, self.is_done) {
+            (false, _) => out.extend_from_slice(b": keep-alive\n\n"),
+            (true, false) => frame(out, "ping", |_| {}),
+            (true, true) => {}
+        }
+    }
+}
+
+/// The first members of a message.
+fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
+    o.str("id", &format!("msg_{id}")).str("type", "message").str("role", "assistant").str("model", model);
+}
+
+/// A block of a call.
+fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
+    o.str("type", "tool_use").str("id", id).str("name", name).minified("input", input);
+}
+
+/// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
+fn usage(o: &mut Object<'_>, counts: &Usage) {
+    o.object("usage", |o| {
+        o.int("input_tokens", counts.input.saturating_sub(counts.cached))
+            .int("cache_creation_input_tokens", 0)
+            .int("cache_read_input_tokens", counts.cached)
+            .int("output_tokens", counts.output);
+    });
+}
+
+/// `stop_reason`. A refusal of another provider often ends with its word for a good end.
+fn stop_reason(reason: FinishReason, has_refusal: bool) -> &'static str {
+    match reason {
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
+        _ if has_refusal => "refusal",
+        _ => "end_turn",
+    }
+}
