@@ -1,11 +1,130 @@
 //! What was typed.
 
+mod settings;
+
+pub use settings::{Keys, Limits, Listen, Settings, random};
+
+use crate::command::CommandArgs;
+use crate::upstream::UpstreamArgs;
 use clap::Parser;
+use std::path::PathBuf;
+use std::time::Duration;
+
+const EXAMPLES: &str = "\
+Examples:
+  A local server that speaks OpenAI's API, made correct for every client:
+    tc-serve --base-url http://localhost:8080
+  Another provider, for clients that speak OpenAI's or Anthropic's API:
+    tc-serve --api anthropic --model claude-sonnet-4-5
+  Any pipeline as a service:
+    tc-serve -- 'llm-stream -m gpt-5-mini | tag-parse | tc-accumulate'
+  For other machines, with a key that clients have to send:
+    tc-serve --listen 0.0.0.0:8790 --key-file keys.txt --allow-host box.lan
+
+Standard output gets one line: the address. Everything else goes to standard error.
+
+Exit status: 2 an error (one line on standard error); 130 and 143 after SIGINT and SIGTERM.";
 
 /// Serves any model to any client, with correct tool calls
 #[derive(Debug, Parser)]
-#[command(name = "tc-serve", version, max_term_width = 100)]
+#[command(name = "tc-serve", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
+    pub access: AccessArgs,
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    #[command(flatten)]
+    pub upstream: UpstreamArgs,
+    #[command(flatten)]
+    pub command: CommandArgs,
+    #[command(flatten)]
     pub common: ::args::Common,
+}
+
+/// Where to serve, and how.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Service")]
+pub struct ServiceArgs {
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8790")]
+    pub listen: String,
+    /// Listen on a socket in the file system, which only this user can open, in place of a port
+    #[arg(long, value_name = "PATH", conflicts_with = "listen")]
+    pub unix: Option<PathBuf>,
+    /// How often a stream in which nothing happens gets a sign of life
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "15s")]
+    pub keep_alive: Duration,
+    /// How long open answers may go on after SIGTERM or SIGINT, before they end with an error
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "2s")]
+    pub grace: Duration,
+    /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
+    #[arg(long)]
+    pub extras: bool,
+    /// Write a line of JSON for each request to standard error: its path, status, time and counts, without content
+    #[arg(long, alias = "log")]
+    pub access_log: bool,
+}
+
+/// Who may ask.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Access")]
+pub struct AccessArgs {
+    /// A file of the keys that clients may send, one a line; needed for any address but this machine's own
+    #[arg(long, value_name = "FILE", conflicts_with = "no_key")]
+    pub key_file: Option<PathBuf>,
+    /// Ask for no key, where one would be made at the start because a COMMAND answers
+    #[arg(long)]
+    pub no_key: bool,
+    /// Another name of this server that a request's Host may have; may be given many times
+    #[arg(long = "allow-host", value_name = "HOST")]
+    pub allow_hosts: Vec<String>,
+    /// An origin whose pages may ask from a browser, such as https://chat.example.com; may be given many times
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub allow_origins: Vec<String>,
+}
+
+/// Limits on what clients may take.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// The longest body of a request (K, M and G are understood)
+    #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "32M")]
+    pub max_body: usize,
+    /// How many connections may be open
+    #[arg(long, value_name = "N", default_value_t = 1024)]
+    pub max_connections: usize,
+    /// How many answers may be open at once for each key
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..1_000_000))]
+    pub max_streams: u32,
+    /// How many requests may wait for a place; more get the status 429
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub queue: usize,
+    /// How long the head of a request may take
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
+    pub header_timeout: Duration,
+    /// How long the body of a request may take
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "60s", hide = true)]
+    pub body_timeout: Duration,
+    /// How long a connection may stay open between two requests
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "60s", hide = true)]
+    pub connection_timeout: Duration,
+    /// How long a client may take nothing of what it is sent
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "60s", hide = true)]
+    pub reader_timeout: Duration,
+    /// How long the status of a stream waits for the first piece of the answer
+    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
+    pub status_timeout: Duration,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
 }

@@ -1,11 +1,19 @@
 //! `tc-serve`: any client, any model, correct tool calls.
 
+mod access_log;
 mod args;
+mod asked;
+mod command;
+mod http;
+mod pipe;
+mod server;
+mod source;
+mod startup;
+mod upstream;
 
 use args::Args;
 use std::process::ExitCode;
-use stdio::Status;
 
 fn main() -> ExitCode {
-    ::args::run(|_: Args| Ok(Status::Done))
+    ::args::run(|args: Args| server::serve(&args.settings()?))
 }

@@ -1,0 +1,115 @@
+//! The access log: a line of JSON for each request on standard error, without content.
+
+use event::Object;
+use std::io::Write as _;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use std::time::Duration;
+use stdio::Failure;
+
+/// How many lines wait for a slow reader of the log; later ones are counted and dropped, since no client may wait for it.
+const WAITING: usize = 4096;
+
+/// The log.
+#[derive(Clone, Debug)]
+pub struct AccessLog {
+    lines: SyncSender<Vec<u8>>,
+    dropped: Arc<AtomicU64>,
+}
+
+/// What a line has.
+#[derive(Clone, Debug, Default)]
+pub struct AccessLine {
+    /// The id of the request.
+    pub id: String,
+    /// Its method.
+    pub method: String,
+    /// Its path, without the query.
+    pub path: String,
+    /// The API that the client speaks, where the path has one.
+    pub front: Option<&'static str>,
+    /// The status of the response; 499 where the client left before it.
+    pub status: u16,
+    /// The time from the head of the request to the end of the response.
+    pub time: Duration,
+    /// Bytes of the response's body.
+    pub bytes: u64,
+    /// Whole calls.
+    pub calls: u64,
+    /// Warnings about the upstream's answer.
+    pub warnings: u64,
+    /// The beginning of the hash of the client's key.
+    pub key: Option<String>,
+    /// The code of the error, if the request failed.
+    pub error: Option<String>,
+    /// Whether the client left before the end of the answer.
+    pub is_cut: bool,
+    /// What of the request was left out.
+    pub notes: Vec<String>,
+}
+
+impl AccessLog {
+    /// A log that is written by a thread of its own.
+    ///
+    /// # Errors
+    /// [`Failure::Limit`].
+    pub fn new() -> Result<AccessLog, Failure> {
+        let (lines, taken) = sync_channel::<Vec<u8>>(WAITING);
+        stdio::thread(move || {
+            for line in taken {
+                // The error is ignored: a log that nobody can read must not end the service.
+                let _ = std::io::stderr().lock().write_all(&line);
+            }
+        })?;
+        Ok(AccessLog { lines, dropped: Arc::default() })
+    }
+
+    /// Appends a line.
+    pub fn write(&self, line: &AccessLine) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let mut json = Vec::with_capacity(256);
+        line.write(dropped, &mut json);
+        if self.lines.try_send(json).is_err() {
+            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl AccessLine {
+    fn write(&self, dropped: u64, out: &mut Vec<u8>) {
+        let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
+        let mut line = Object::open(out);
+        line.str("type", "access").str("id", &self.id).str("method", &self.method).str("path", &self.path);
+        if let Some(front) = self.front {
+            line.str("front", front);
+        }
+        line.int("status", self.status).int("ms", ms).int("bytes", self.bytes).int("calls", self.calls);
+        if self.warnings > 0 {
+            line.int("warnings", self.warnings);
+        }
+        if let Some(key) = &self.key {
+            line.str("key", key);
+        }
+        if let Some(error) = &self.error {
+            line.str("error", error);
+        }
+        if self.is_cut {
+            line.bool("cut", true);
+        }
+        if !self.notes.is_empty() {
+            line.array("notes", |notes| {
+                for note in &self.notes {
+                    notes.str(note);
+                }
+            });
+        }
+        if dropped > 0 {
+            line.int("dropped", dropped);
+        }
+        line.close();
+        out.push(b'\n');
+    }
+}

@@ -1,0 +1,16 @@
+//! What a client asks for, on its way to a source of events.
+
+use ::upstream::{Api, InboundRequest};
+
+/// What a client asks for.
+#[derive(Debug)]
+pub struct Asked {
+    /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
+    pub id: String,
+    /// The API that the client speaks: the one whose members `request.params` are.
+    pub api: Api,
+    /// What its body says.
+    pub request: InboundRequest,
+    /// The client's headers that a provider of the same API may get (`anthropic-beta`, …), names in lower case.
+    pub headers: Vec<(String, String)>,
+}

@@ -1,0 +1,40 @@
+//! The body of a request.
+
+use super::refusal::Refusal;
+use crate::args::Limits;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{HeaderMap, Request};
+
+/// Reads the body of a request, which has to be JSON.
+///
+/// # Errors
+/// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one that is too long or too slow, 400 for
+/// one that is cut.
+pub async fn read(request: Request<Incoming>, limits: &Limits) -> Result<(HeaderMap, Bytes), Refusal> {
+    let (head, body) = request.into_parts();
+    let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return Err(Refusal::new(415, "unsupported_media_type", "send the body as 'content-type: application/json'"));
+    }
+    let packed = head.headers.get("content-encoding").is_some_and(|coding| coding != "identity");
+    if packed {
+        return Err(Refusal::new(415, "unsupported_encoding", "send the body without a content-encoding"));
+    }
+    let length = head.headers.get("content-length").and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > limits.body as u64) {
+        return Err(too_long(limits));
+    }
+    match tokio::time::timeout(limits.body_time, Limited::new(body, limits.body).collect()).await {
+        Ok(Ok(body)) => Ok((head.headers, body.to_bytes())),
+        Ok(Err(e)) if e.is::<LengthLimitError>() => Err(too_long(limits)),
+        Ok(Err(_)) => Err(Refusal::new(400, "bad_body", "the body was cut, or its chunks are not valid")),
+        Err(_) => Err(Refusal::new(408, "body_timeout", "the body took too long")),
+    }
+}
+
+fn too_long(limits: &Limits) -> Refusal {
+    let message = format!("the body has more than {} bytes; raise --max-body if that is right", limits.body);
+    Refusal::new(413, "body_too_long", message)
+}

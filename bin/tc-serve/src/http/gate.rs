@@ -1,0 +1,196 @@
+//! Who may ask at all: the Host and the Origin of a request. A page that somebody visits must not be able to ask a server on their
+//! machine, by no name that it gives to its own server (DNS rebinding, <https://en.wikipedia.org/wiki/DNS_rebinding>).
+
+use super::refusal::Refusal;
+use super::response::ResponseBody;
+use super::route::Route;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode, Uri};
+use std::net::IpAddr;
+
+/// Who may ask at all.
+#[derive(Clone, Debug)]
+pub struct Gate {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+/// What the gate found out about a request that it lets pass.
+#[derive(Clone, Debug, Default)]
+pub struct Pass {
+    /// The other origin whose page asks.
+    pub origin: Option<HeaderValue>,
+    /// Whether a browser asks only whether it may ask.
+    pub is_preflight: bool,
+}
+
+impl Gate {
+    /// A gate for these further hosts and origins, in lower case.
+    pub fn new(hosts: &[String], origins: &[String]) -> Gate {
+        Gate { hosts: hosts.to_vec(), origins: origins.to_vec() }
+    }
+
+    /// Checks a request to the address `local`; `None` is a socket in the file system, which no page can open.
+    ///
+    /// # Errors
+    /// Status 403.
+    pub fn check<B>(&self, request: &Request<B>, local: Option<IpAddr>, route: Route) -> Result<Pass, Refusal> {
+        let headers = request.headers();
+        let hosts = || headers.get_all("host").iter().map(|host| host.to_str().unwrap_or_default());
+        if let Some(local) = local {
+            let named = request.uri().authority().map(|authority| authority.as_str()).into_iter().chain(hosts());
+            let mut named = named.peekable();
+            if named.peek().is_none() || !named.all(|host| self.knows_host(host, local)) {
+                let message = "the request's Host is not a name of this server; ask 127.0.0.1 or localhost, or start it with --allow-host";
+                return Err(Refusal::new(403, "host_not_allowed", message));
+            }
+        }
+        let origin = match headers.get("origin") {
+            None => None,
+            Some(origin) => {
+                let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+                if self.origins.contains(&text) {
+                    Some(origin.clone())
+                } else if hosts().next().is_some_and(|host| is_own(&text, host)) {
+                    None
+                } else {
+                    let message = "pages of this origin may not ask; start the server with --allow-origin";
+                    return Err(Refusal::new(403, "origin_not_allowed", message));
+                }
+            }
+        };
+        let header = |name: &str| headers.get(name).map(HeaderValue::as_bytes);
+        let is_navigation = request.method() == Method::GET
+            && route == Route::Root
+            && header("sec-fetch-mode") == Some(b"navigate")
+            && header("sec-fetch-dest") == Some(b"document");
+        if header("sec-fetch-site") == Some(b"cross-site") && origin.is_none() && !is_navigation {
+            return Err(Refusal::new(403, "cross_site", "pages of other sites may not ask"));
+        }
+        let is_preflight = request.method() == Method::OPTIONS
+            && origin.is_some()
+            && headers.contains_key("access-control-request-method");
+        Ok(Pass { origin, is_preflight })
+    }
+
+    fn knows_host(&self, host: &str, local: IpAddr) -> bool {
+        let host = host.to_ascii_lowercase();
+        let Ok(uri) = Uri::try_from(&host) else { return false };
+        let Some(authority) = uri.authority().filter(|authority| !authority.as_str().contains('@')) else {
+            return false;
+        };
+        let name = authority.host();
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>().ok();
+        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+            // A page cannot give an address of its own to a number.
+            || address.is_some_and(|address| address.to_canonical() == local.to_canonical())
+            || self.hosts.iter().any(|known| known == name || *known == host)
+    }
+}
+
+/// Whether `origin` is a page of the server that a request asks as `host`.
+fn is_own(origin: &str, host: &str) -> bool {
+    let name = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+    name.is_some_and(|name| !name.is_empty() && name.eq_ignore_ascii_case(host))
+}
+
+/// The response to a browser that asks whether a page may ask.
+pub fn preflight(headers: &HeaderMap) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(Vec::new()));
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let allowed = response.headers_mut();
+    allowed.insert("access-control-allow-methods", HeaderValue::from_static("GET, POST"));
+    if let Some(asked) = headers.get("access-control-request-headers") {
+        allowed.insert("access-control-allow-headers", asked.clone());
+    }
+    if headers.contains_key("access-control-request-private-network") {
+        allowed.insert("access-control-allow-private-network", HeaderValue::from_static("true"));
+    }
+    allowed.insert("access-control-max-age", HeaderValue::from_static("600"));
+    response
+}
+
+/// Lets the page of `origin` read a response.
+pub fn allow(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert("access-control-allow-origin", origin);
+    headers.insert("vary", HeaderValue::from_static("origin"));
+    let exposed = HeaderValue::from_static("request-id, x-request-id, retry-after, x-toolpipe-estimate");
+    headers.insert("access-control-expose-headers", exposed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(headers: &[(&str, &str)], uri: &str, method: &str) -> u16 {
+        let gate = Gate::new(&["box.lan".to_owned()], &["https://chat.example.com".to_owned()]);
+        let mut request = Request::builder().uri(uri).method(method);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(()).unwrap();
+        let local = "192.168.1.5".parse().unwrap();
+        let result = gate.check(&request, Some(local), Route::of(request.uri().path()));
+        result.map_or_else(|refusal| refusal.failure.status, |_| 200)
+    }
+
+    #[test]
+    fn hosts() {
+        for host in
+            ["localhost", "localhost:8790", "127.0.0.1:1", "[::1]:8790", "LOCALHOST:1", "box.lan:8790", "192.168.1.5:9"]
+        {
+            assert_eq!(status(&[("host", host)], "/", "GET"), 200, "{host}");
+        }
+        for host in [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "evil@localhost",
+            "localhost@evil.example",
+            "",
+            "192.168.1.6",
+            "127.0.0.2",
+            "localhost evil",
+            "localhost,evil.example",
+        ] {
+            assert_eq!(status(&[("host", host)], "/", "GET"), 403, "{host}");
+        }
+        assert_eq!(status(&[], "/", "GET"), 403);
+        assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")], "/", "GET"), 403);
+        assert_eq!(status(&[("host", "localhost")], "http://evil.example/", "GET"), 403);
+    }
+
+    #[test]
+    fn origins() {
+        for origin in ["http://localhost:8790", "https://chat.example.com", "https://CHAT.example.com"] {
+            let headers = [("host", "localhost:8790"), ("origin", origin)];
+            assert_eq!(status(&headers, "/v1/messages", "POST"), 200, "{origin}");
+        }
+        for origin in [
+            "null",
+            "",
+            "http://evil.example",
+            "http://localhost:3000",
+            "http://localhost",
+            "https://chat.example.com.evil.example",
+            "http://chat.example.com",
+            "file://",
+            "chrome-extension://abc",
+        ] {
+            let headers = [("host", "localhost:8790"), ("origin", origin)];
+            assert_eq!(status(&headers, "/v1/messages", "POST"), 403, "{origin}");
+        }
+    }
+
+    #[test]
+    fn other_sites_may_only_link_to_the_page() {
+        let site = [("host", "localhost"), ("sec-fetch-site", "cross-site")];
+        let navigation = [site[0], site[1], ("sec-fetch-mode", "navigate"), ("sec-fetch-dest", "document")];
+        assert_eq!(status(&site, "/v1/models", "GET"), 403);
+        assert_eq!(status(&navigation, "/v1/models", "GET"), 403);
+        assert_eq!(status(&navigation, "/", "GET"), 200);
+        assert_eq!(status(&[site[0], site[1], navigation[2], ("sec-fetch-dest", "iframe")], "/", "GET"), 403);
+        assert_eq!(status(&[site[0], ("sec-fetch-site", "same-origin")], "/v1/models", "GET"), 200);
+        assert_eq!(status(&[site[0], site[1], ("origin", "https://chat.example.com")], "/v1/models", "GET"), 200);
+    }
+}

@@ -1,0 +1,133 @@
+//! The body of a response. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
+
+use super::answering::Answering;
+use crate::access_log::{AccessLine, AccessLog};
+use crate::server::ConnectionPhase;
+use hyper::body::{Body, Bytes, Frame, SizeHint};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use tokio::time::Instant;
+
+/// The body of a response.
+pub struct ResponseBody {
+    content: Content,
+    exchange: Option<Exchange>,
+}
+
+enum Content {
+    Whole(Bytes),
+    Stream(Box<Answering>),
+    Ended,
+}
+
+/// One request and its response, for the connection and for the log. Both get what they need when this is dropped.
+pub struct Exchange {
+    phase: Rc<ConnectionPhase>,
+    log: Option<AccessLog>,
+    line: AccessLine,
+    begun: Instant,
+    has_ended: bool,
+}
+
+impl Exchange {
+    /// An exchange whose request has just come.
+    pub fn new(phase: Rc<ConnectionPhase>, log: Option<AccessLog>, line: AccessLine) -> Exchange {
+        phase.begin_request();
+        Exchange { phase, log, line, begun: Instant::now(), has_ended: false }
+    }
+
+    /// What the log will have.
+    pub fn line(&mut self) -> &mut AccessLine {
+        &mut self.line
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.phase.end_request();
+        if let Some(log) = &self.log {
+            self.line.time = self.begun.elapsed();
+            self.line.is_cut = !self.has_ended;
+            log.write(&self.line);
+        }
+    }
+}
+
+impl ResponseBody {
+    /// A body that is at hand.
+    pub fn whole(bytes: Vec<u8>) -> ResponseBody {
+        ResponseBody { content: Content::Whole(bytes.into()), exchange: None }
+    }
+
+    /// An answer that goes on.
+    pub fn stream(answering: Box<Answering>) -> ResponseBody {
+        ResponseBody { content: Content::Stream(answering), exchange: None }
+    }
+
+    /// Keeps the exchange until this body has ended.
+    pub fn carry(&mut self, exchange: Exchange) {
+        self.exchange = Some(exchange);
+    }
+
+    /// Takes what the log needs of the answer.
+    fn note(&mut self, sent: usize) {
+        let Some(exchange) = &mut self.exchange else { return };
+        exchange.line.bytes += sent as u64;
+        if let Content::Stream(answering) = &self.content {
+            answering.note(&mut exchange.line);
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        let bytes = match &mut this.content {
+            Content::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Content::Stream(answering) => match answering.poll_bytes(cx) {
+                Poll::Ready(bytes) => bytes.map(Bytes::from),
+                Poll::Pending => return Poll::Pending,
+            },
+            Content::Ended => None,
+        };
+        this.note(bytes.as_ref().map_or(0, Bytes::len));
+        if matches!(this.content, Content::Whole(_)) || bytes.is_none() {
+            this.content = Content::Ended;
+            if let Some(exchange) = &mut this.exchange {
+                exchange.has_ended = true;
+            }
+        }
+        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Whole(bytes) => bytes.is_empty(),
+            Content::Stream(_) => false,
+            Content::Ended => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Content::Stream(_) => SizeHint::default(),
+            Content::Ended => SizeHint::with_exact(0),
+        }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        self.note(0);
+        // Without a body (HEAD, 204) nothing is polled.
+        if let (Content::Whole(bytes), Some(exchange)) = (&self.content, &mut self.exchange) {
+            exchange.has_ended |= bytes.is_empty() || exchange.line.method == "HEAD";
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a path is for.
+
+use answer::Front;
+use hyper::Method;
+
+/// What a path is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// `/`
+    Root,
+    /// `/health`
+    Health,
+    /// `/v1/models`
+    Models,
+    /// `/v1/models/NAME`
+    Model,
+    /// The path of a front.
+    Answer(Front),
+    /// `/v1/events`
+    Events,
+    /// `/v1/messages/count_tokens`
+    CountTokens,
+    /// None of these.
+    Unknown,
+}
+
+impl Route {
+    /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base URL with and without it.
+    pub fn of(path: &str) -> Route {
+        let mut rest = path.strip_suffix('/').unwrap_or(path);
+        while let Some(shorter) = rest.strip_prefix("/v1").filter(|rest| rest.starts_with('/')) {
+            rest = shorter;
+        }
+        match rest {
+            "" => Route::Root,
+            "/health" => Route::Health,
+            "/models" => Route::Models,
+            "/events" => Route::Events,
+            "/messages/count_tokens" => Route::CountTokens,
+            _ if rest.strip_prefix("/models/").is_some_and(|name| !name.is_empty()) => Route::Model,
+            _ => {
+                let path = |front: Front| front.path().strip_prefix("/v1").unwrap_or(front.path());
+                Front::ALL.into_iter().find(|front| path(*front) == rest).map_or(Route::Unknown, Route::Answer)
+            }
+        }
+    }
+
+    /// The API that a client of this path speaks.
+    pub fn front(self) -> Option<Front> {
+        match self {
+            Route::Answer(front) => Some(front),
+            Route::CountTokens => Some(Front::Messages),
+            _ => None,
+        }
+    }
+
+    /// The methods that it has.
+    pub fn methods(self) -> &'static [Method] {
+        match self {
+            Route::Root | Route::Health | Route::Models | Route::Model => &[Method::GET, Method::HEAD],
+            Route::Answer(_) | Route::Events | Route::CountTokens => &[Method::POST],
+            Route::Unknown => &[],
+        }
+    }
+
+    /// Whether a client has to send a key.
+    pub fn needs_key(self) -> bool {
+        !matches!(self, Route::Root | Route::Health)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_with_and_without_their_version() {
+        for (path, route) in [
+            ("/", Route::Root),
+            ("", Route::Root),
+            ("/v1/chat/completions", Route::Answer(Front::Chat)),
+            ("/chat/completions", Route::Answer(Front::Chat)),
+            ("/v1/v1/messages", Route::Answer(Front::Messages)),
+            ("/v1/responses/", Route::Answer(Front::Responses)),
+            ("/v1/messages/count_tokens", Route::CountTokens),
+            ("/v1/models", Route::Models),
+            ("/v1/models/org/name", Route::Model),
+            ("/v1/models/", Route::Models),
+            ("/v1", Route::Unknown),
+            ("/v1x/models", Route::Unknown),
+            ("/v1/messages/batches", Route::Unknown),
+        ] {
+            assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The machines of one request: events of a source → calls in text → merged calls → the bytes of the answer.
+
+use accumulate::Accumulate;
+use answer::{Encoder, Failure};
+use event::payload::{Error, FinishReason, StreamEnd};
+use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::Poll;
+
+/// How many bytes of an answer wait for a slow client before its source has to wait, too.
+const ROOM: usize = 64 << 10;
+
+/// What the pipes of all requests share.
+#[derive(Clone, Debug)]
+pub struct PipeSettings {
+    /// How text is searched for calls.
+    pub streams: Rc<tag::Streams>,
+    /// How deltas are merged.
+    pub accumulate: Rc<accumulate::Options>,
+}
+
+/// The machines of one request. A source feeds it, and the response's body takes the bytes.
+pub struct Pipe(RefCell<PipeState>);
+
+struct PipeState {
+    settings: PipeSettings,
+    reads_text: bool,
+    /// The machines of the stream at hand.
+    machine: Option<Box<dyn Machine>>,
+    output: Output,
+    bytes: Vec<u8>,
+    counts: PipeCounts,
+}
+
+/// What the access log has of an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PipeCounts {
+    /// Whole calls that the client got.
+    pub calls: u64,
+    /// Warnings.
+    pub warnings: u64,
+}
+
+/// What is written of the events.
+pub enum Output {
+    /// The answer of a front.
+    Answer(Box<Encoder>),
+    /// The events themselves.
+    Events(EventLines),
+}
+
+/// Events as lines, or as server-sent events whose id is the number of the line.
+#[derive(Debug, Default)]
+pub struct EventLines {
+    /// Whether the lines are server-sent events.
+    is_sse: bool,
+    lines: u64,
+    failure: Option<Failure>,
+    has_content: bool,
+}
+
+impl Pipe {
+    /// A pipe whose bytes are `output`. `reads_text` says whether text is searched for calls.
+    pub fn new(settings: PipeSettings, reads_text: bool, output: Output) -> Pipe {
+        let (machine, bytes, counts) = (None, Vec::new(), PipeCounts::default());
+        Pipe(RefCell::new(PipeState { settings, reads_text, machine, output, bytes, counts }))
+    }
+
+    /// Takes the next event of the source.
+    pub fn push(&self, event: &Event<'_>) {
+        self.0.borrow_mut().push(event);
+    }
+
+    /// A sink whose events go into this pipe, for a source that is a machine or a decoder.
+    pub fn sink(&self) -> PipeSink<'_> {
+        PipeSink(self)
+    }
+
+    /// Ends the answer with an error. `status` is the HTTP status for a client that has nothing of the answer yet.
+    pub fn fail(&self, code: &str, message: &str, status: u16, retry_after_ms: Option<u64>) {
+        let is_retryable = matches!(status, 408 | 409 | 429 | 500..);
+        let error = Error {
+            retryable: is_retryable,
+            status: Some(status.into()),
+            retry_after_ms,
+            ..Error::new("tc-serve", code, message)
+        };
+        let sink: &mut dyn Sink = &mut self.sink();
+        sink.emit(0, error);
+        sink.emit(0, StreamEnd { finish_reason: FinishReason::Error, ..StreamEnd::default() });
+    }
+
+    /// Waits until the client has taken enough of the bytes.
+    pub async fn room(&self) {
+        // The body polls the source again whenever it has handed on what is here, so nobody needs to be woken.
+        poll_fn(|_| if self.0.borrow().bytes.len() < ROOM { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+
+    /// Whether the last byte of the answer was encoded, so that a source may stop.
+    pub fn is_done(&self) -> bool {
+        match &self.0.borrow().output {
+            Output::Answer(encoder) => encoder.is_done(),
+            Output::Events(_) => false,
+        }
+    }
+
+    /// Whether something of the model's was encoded: no further attempt is allowed, and a failure is reported inside the stream.
+    pub fn has_content(&self) -> bool {
+        match &self.0.borrow().output {
+            Output::Answer(encoder) => encoder.has_content(),
+            Output::Events(events) => events.has_content,
+        }
+    }
+
+    /// Why the answer failed, if it did.
+    pub fn failure(&self) -> Option<Failure> {
+        match &self.0.borrow().output {
+            Output::Answer(encoder) => encoder.failure().cloned(),
+            Output::Events(events) => events.failure.clone(),
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> PipeCounts {
+        self.0.borrow().counts
+    }
+
+    /// Takes the end of the source's events, once.
+    pub fn finish(&self) {
+        let state = &mut *self.0.borrow_mut();
+        if let Some(mut machine) = state.machine.take() {
+            machine.finish(&mut state.end(None));
+        }
+        if let Output::Answer(encoder) = &mut state.output {
+            encoder.finish(&mut state.bytes);
+        }
+    }
+
+    /// Takes the bytes that can be sent.
+    pub fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut self.0.borrow_mut().bytes)
+    }
+
+    /// Appends what keeps the connection alive. `has_sent` says whether the client has a byte of the answer.
+    pub fn keep_alive(&self, has_sent: bool) {
+        let state = &mut *self.0.borrow_mut();
+        match &mut state.output {
+            // Before the first event of its protocol a client accepts a comment alone.
+            Output::Answer(encoder) if has_sent || !state.bytes.is_empty() => encoder.keep_alive(&mut state.bytes),
+            Output::Events(EventLines { is_sse: false, .. }) => state.bytes.push(b'\n'),
+            _ => state.bytes.extend_from_slice(b": keep-alive\n\n"),
+        }
+    }
+}
+
+impl std::fmt::Debug for Pipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipe").field("bytes", &self.0.borrow().bytes.len()).finish_non_exhaustive()
+    }
+}
+
+impl PipeState {
+    fn push(&mut self, event: &Event<'_>) {
+        if event.kind() == Kind::StreamStart
+            && let Some(mut cut) = self.machine.take()
+        {
+            cut.finish(&mut self.end(None));
+        }
+        if self.machine.is_none() && !event.kind().begins_stream() {
+            return self.end(Some(event)).pass();
+        }
+        let mut machine = self.machine.take().unwrap_or_else(|| self.begin(event));
+        machine.push(event, &mut self.end(Some(event)));
+        self.machine = Some(machine).filter(|_| event.kind() != Kind::StreamEnd);
+    }
+
+    fn begin(&self, first: &Event<'_>) -> Box<dyn Machine> {
+        let options = Rc::clone(&self.settings.accumulate);
+        if self.reads_text {
+            let tag = self.settings.streams.begin(first);
+            Box::new(Chain::new(tag, move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
+        } else {
+            Box::new(Accumulate::new(options))
+        }
+    }
+
+    fn end<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeEnd<'e> {
+        PipeEnd { event, output: &mut self.output, bytes: &mut self.bytes, counts: &mut self.counts }
+    }
+}
+
+/// Takes the events of a source.
+#[derive(Debug)]
+pub struct PipeSink<'p>(&'p Pipe);
+
+impl Sink for PipeSink<'_> {
+    fn pass(&mut self) {}
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        self.0.push(&Event::of(payload, None, choice, None));
+    }
+
+    fn line(&mut self, _json: &str) {}
+}
+
+/// What the last machine writes to.
+struct PipeEnd<'e> {
+    /// The event that the machines take now; `None` at the end of the events.
+    event: Option<&'e Event<'e>>,
+    output: &'e mut Output,
+    bytes: &'e mut Vec<u8>,
+    counts: &'e mut PipeCounts,
+}
+
+impl PipeEnd<'_> {
+    fn take(&mut self, event: &Event<'_>) {
+        match event.kind() {
+            Kind::ToolCall => self.counts.calls += 1,
+            Kind::Warning => self.counts.warnings += 1,
+            _ => {}
+        }
+        match self.output {
+            Output::Answer(encoder) => encoder.push(event, self.bytes),
+            Output::Events(lines) => lines.push(event, self.bytes),
+        }
+    }
+}
+
+impl Sink for PipeEnd<'_> {
+    fn pass(&mut self) {
+        if let Some(event) = self.event {
+            self.take(event);
+        }
+    }
+
+    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
+        let stream: Option<Raw<'_>> = self.event.and_then(|event| event.stream());
+        self.take(&Event::of(payload, stream, choice, None));
+    }
+
+    fn line(&mut self, _json: &str) {}
+}
+
+impl EventLines {
+    /// No lines yet. `is_sse` makes them server-sent events.
+    pub fn new(is_sse: bool) -> EventLines {
+        EventLines { is_sse, ..EventLines::default() }
+    }
+
+    fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        match event.kind() {
+            Kind::Error => {
+                let error = Error::read(event);
+                self.failure.get_or_insert_with(|| Failure {
+                    status: error.status.and_then(|status| u16::try_from(status).ok()).unwrap_or(502),
+                    code: error.code.str().into_owned(),
+                    message: error.message.str().into_owned(),
+                    retry_after_ms: error.retry_after_ms,
+                });
+            }
+            Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
+            _ => self.has_content = true,
+        }
+        self.lines += 1;
+        if self.is_sse {
+            out.extend_from_slice(format!("id: {}\ndata: ", self.lines).as_bytes());
+        }
+        out.extend_from_slice(event.raw().as_bytes());
+        out.extend_from_slice(if self.is_sse { b"\n\n" } else { b"\n" });
+    }
+}

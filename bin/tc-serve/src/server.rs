@@ -1,0 +1,81 @@
+//! The service: what listens, the connections, and the end.
+
+mod connection;
+mod ending;
+mod listener;
+mod timed;
+
+pub use connection::ConnectionPhase;
+pub use ending::Ending;
+
+use crate::access_log::AccessLog;
+use crate::args::Settings;
+use crate::command::Command;
+use crate::http::Service;
+use crate::source::Source;
+use crate::startup;
+use crate::upstream::Upstream;
+use anyhow::Result;
+use connection::Connections;
+use listener::Listener;
+use std::rc::Rc;
+use std::time::Duration;
+use stdio::{Failure, Signals, Status};
+use tokio::io::Interest;
+use tokio::task::LocalSet;
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// One line for an address that cannot be listened on, and for options of the source.
+pub fn serve(settings: &Settings) -> Result<Status> {
+    listener::raise_descriptor_limit();
+    stdio::check_descriptors(16)?;
+    let limit = |error| Failure::Limit { what: "the runtime cannot be started", error };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(limit)?;
+    let signal = LocalSet::new().block_on(&runtime, run(settings))?;
+    // Work in other threads, such as a lookup of a name, must not delay the end.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    Ok(Status::Signal(signal))
+}
+
+async fn run(settings: &Settings) -> Result<i32> {
+    let signals = Signals::new()?;
+    let source = match Command::new(&settings.command, settings.limits.queue, settings.grace)? {
+        Some(command) => Source::Command(command),
+        None => Source::Upstream(Upstream::new(&settings.upstream)?),
+    };
+    let log = settings.access_log.then(AccessLog::new).transpose()?;
+    let listener = Listener::bind(&settings.listen)?;
+    let ending = Ending::default();
+    let service = Rc::new(Service::new(settings, source, log, ending.clone())?);
+    let mut connections = Connections::new(service, settings.limits, ending.clone());
+    startup::print(settings, &listener.address())?;
+    let signal = tokio::select! {
+        signal = signalled(&signals) => signal?,
+        () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
+    };
+    drop(listener);
+    ending.begin();
+    if tokio::time::timeout(settings.grace, connections.wait()).await.is_err() {
+        ending.cut();
+        // What is left to write is an error a stream. A client that does not take even that is not waited for.
+        let _ = tokio::time::timeout(Duration::from_secs(1), connections.wait()).await;
+    }
+    connections.close().await;
+    Ok(signal)
+}
+
+/// Waits for a signal.
+async fn signalled(signals: &Signals) -> Result<i32, Failure> {
+    use std::os::fd::AsFd as _;
+    let limit = |error| Failure::Limit { what: "signals cannot be watched", error };
+    let wake = signals.as_fd().try_clone_to_owned().map_err(limit)?;
+    let wake = tokio::net::UnixStream::from_std(wake.into()).map_err(limit)?;
+    loop {
+        if let Some(signal) = signals.seen() {
+            return Ok(signal);
+        }
+        wake.ready(Interest::READABLE).await.map_err(limit)?;
+    }
+}

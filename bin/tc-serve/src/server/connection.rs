@@ -1,0 +1,154 @@
+//! The connections of clients.
+
+use super::ending::Ending;
+use super::listener::{Accepted, Listener};
+use super::timed::TimedWire;
+use crate::args::Limits;
+use crate::http::Service;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use std::cell::Cell;
+use std::pin::pin;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt as _;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// The longest head of a request, in bytes.
+const HEAD: usize = 32 << 10;
+
+/// What a connection that is one too many gets.
+const BUSY: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+
+/// What a connection waits for.
+#[derive(Debug)]
+pub struct ConnectionPhase {
+    /// Until when the head of a request, or its first byte, has to come; `None` while a request is answered.
+    deadline: Cell<Option<Instant>>,
+    /// Whether the first byte of a head is still to come.
+    is_idle: Cell<bool>,
+    header_time: Duration,
+    idle_time: Duration,
+}
+
+impl ConnectionPhase {
+    fn new(limits: &Limits) -> ConnectionPhase {
+        let deadline = Cell::new(Some(Instant::now() + limits.header_time));
+        let (header_time, idle_time) = (limits.header_time, limits.connection_time);
+        ConnectionPhase { deadline, is_idle: Cell::new(false), header_time, idle_time }
+    }
+
+    /// The head of a request is complete.
+    pub fn begin_request(&self) {
+        self.is_idle.set(false);
+        self.deadline.set(None);
+    }
+
+    /// The response is complete.
+    pub fn end_request(&self) {
+        self.is_idle.set(true);
+        self.deadline.set(Some(Instant::now() + self.idle_time));
+    }
+
+    /// Bytes have come.
+    pub(super) fn has_bytes(&self) {
+        if self.is_idle.replace(false) {
+            self.deadline.set(Some(Instant::now() + self.header_time));
+        }
+    }
+
+    /// When the connection is closed if nothing changes.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline.get()
+    }
+}
+
+/// The connections that are open.
+pub struct Connections {
+    service: Rc<Service>,
+    limits: Limits,
+    ending: Ending,
+    open: JoinSet<()>,
+}
+
+impl Connections {
+    /// Connections to `service`.
+    pub fn new(service: Rc<Service>, limits: Limits, ending: Ending) -> Connections {
+        Connections { service, limits, ending, open: JoinSet::new() }
+    }
+
+    /// Accepts connections for ever.
+    pub async fn accept(&mut self, listener: &Listener) {
+        loop {
+            while self.open.try_join_next().is_some() {}
+            match listener.accept().await {
+                Ok(accepted) if self.open.len() < self.limits.connections => self.serve(accepted),
+                Ok(accepted) => {
+                    while self.open.try_join_next().is_some() {}
+                    if self.open.len() < self.limits.connections {
+                        self.serve(accepted);
+                    } else {
+                        refuse(accepted).await;
+                    }
+                }
+                // Out of descriptors: the client waits in the system's queue until a connection has been closed. Any other error is
+                // that of a client that has left.
+                Err(e) if matches!(e.raw_os_error(), Some(23 | 24 | 105 | 12)) => {
+                    tokio::select! {
+                        _ = self.open.join_next(), if !self.open.is_empty() => {}
+                        () = tokio::time::sleep(Duration::from_millis(100)) => {}
+                    }
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn serve(&mut self, accepted: Accepted) {
+        let (service, ending, limits) = (Rc::clone(&self.service), self.ending.clone(), self.limits);
+        self.open.spawn_local(async move {
+            let phase = Rc::new(ConnectionPhase::new(&limits));
+            let Accepted { wire, local } = accepted;
+            let wire = TimedWire::new(wire, Rc::clone(&phase), limits.reader_time);
+            let answer = service_fn(|request| {
+                let (service, phase) = (Rc::clone(&service), Rc::clone(&phase));
+                async move { service.answer(request, phase, local).await }
+            });
+            let mut builder = http1::Builder::new();
+            // `TimedWire` has the limits on time. A client that closes its side has left.
+            builder.header_read_timeout(None).half_close(false).max_buf_size(64 << 10).max_header_size(HEAD);
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(wire), answer));
+            // An error of a connection is that of its client, which cannot be told about it.
+            tokio::select! {
+                _ = connection.as_mut() => return,
+                () = ending.begun() => {}
+            }
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
+        });
+    }
+
+    /// Waits until all connections are closed.
+    pub async fn wait(&mut self) {
+        while self.open.join_next().await.is_some() {}
+    }
+
+    /// Closes all connections.
+    pub async fn close(&mut self) {
+        self.open.shutdown().await;
+    }
+}
+
+/// Answers a connection that is one too many, as far as that takes no wait.
+async fn refuse(accepted: Accepted) {
+    let mut wire = accepted.wire;
+    // A new connection has room for this, so that nobody waits here.
+    let _ = tokio::time::timeout(Duration::ZERO, async {
+        wire.write_all(BUSY).await?;
+        wire.shutdown().await
+    })
+    .await;
+}

@@ -1,0 +1,119 @@
+//! What the service listens on.
+
+use crate::args::Listen;
+use anyhow::{Context, Result, bail};
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+
+/// What the service listens on.
+#[derive(Debug)]
+pub enum Listener {
+    /// A port.
+    Tcp(TcpListener),
+    /// A socket in the file system, which is removed at the end.
+    Unix(UnixListener, PathBuf),
+}
+
+/// A connection of either kind.
+pub trait Wire: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Wire for T {}
+
+/// An accepted connection.
+pub struct Accepted {
+    /// Its bytes.
+    pub wire: Box<dyn Wire>,
+    /// The address that the client connected to; `None` for a socket in the file system.
+    pub local: Option<IpAddr>,
+}
+
+impl Listener {
+    /// Starts to listen.
+    ///
+    /// # Errors
+    /// One line that names the address.
+    pub fn bind(listen: &Listen) -> Result<Listener> {
+        match listen {
+            Listen::Tcp(addresses) => {
+                let listener = std::net::TcpListener::bind(&addresses[..])
+                    .with_context(|| format!("--listen {}: choose another port, or 0 for a free one", addresses[0]))?;
+                listener.set_nonblocking(true)?;
+                Ok(Listener::Tcp(TcpListener::from_std(listener)?))
+            }
+            Listen::Unix(path) => {
+                clear(path)?;
+                let listener = UnixListener::bind(path).with_context(|| format!("--unix {}", path.display()))?;
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+                Ok(Listener::Unix(listener, path.clone()))
+            }
+        }
+    }
+
+    /// Its address: a URL, or `unix:PATH`.
+    pub fn address(&self) -> String {
+        match self {
+            Listener::Tcp(listener) => listener.local_addr().map(|at| format!("http://{at}")).unwrap_or_default(),
+            Listener::Unix(_, path) => format!("unix:{}", path.display()),
+        }
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    /// When the system has no more descriptors, or the client has left already.
+    pub async fn accept(&self) -> std::io::Result<Accepted> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Small events are sent at once. An error means that the client has left, which the first read reports.
+                let _ = stream.set_nodelay(true);
+                let local = stream.local_addr().ok().as_ref().map(SocketAddr::ip);
+                Ok(Accepted { wire: Box::new(stream), local })
+            }
+            Listener::Unix(listener, _) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Accepted { wire: Box::new(stream), local: None })
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            // The error is ignored: somebody else may have removed it.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Removes the socket of a service that has ended without doing so.
+fn clear(path: &Path) -> Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+    match std::fs::symlink_metadata(path) {
+        Err(_) => return Ok(()),
+        Ok(found) if !found.file_type().is_socket() => {
+            bail!("--unix {}: a file that is not a socket has this name, choose another", path.display())
+        }
+        Ok(_) => {}
+    }
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).with_context(|| format!("--unix {}", path.display()))
+        }
+        _ => bail!("--unix {}: another service listens there, choose another path", path.display()),
+    }
+}
+
+/// Lets this process open as many files as the system allows it: each stream takes two.
+pub fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // The error is ignored: the limit that is in force holds then, and a connection that cannot be opened is refused.
+    let _ = setrlimit(Resource::Nofile, limit);
+}

@@ -1,0 +1,120 @@
+//! A connection with limits on how long its client may take.
+
+use super::connection::ConnectionPhase;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+/// A connection with limits on how long its client may take: for the head of a request, between two requests, and to read what it is
+/// sent. A limit that has passed is an error of the connection, which closes it. hyper has a limit on heads too, but counts the time
+/// between two requests as a part of it.
+pub struct TimedWire<S> {
+    wire: S,
+    phase: Rc<ConnectionPhase>,
+    reader_time: Duration,
+    reading: Timer,
+    writing: Timer,
+}
+
+#[derive(Default)]
+struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    is_running: bool,
+}
+
+impl Timer {
+    /// Whether `deadline` has passed; wakes the task when it does.
+    fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<io::Error> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() != deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        ready!(sleep.as_mut().poll(cx));
+        Poll::Ready(io::ErrorKind::TimedOut.into())
+    }
+
+    /// The deadline of a wait that lasts at most `time` from its first poll.
+    fn deadline(&mut self, time: Duration) -> Instant {
+        match &self.sleep {
+            Some(sleep) if self.is_running => sleep.deadline(),
+            _ => {
+                self.is_running = true;
+                Instant::now() + time
+            }
+        }
+    }
+}
+
+impl<S> TimedWire<S> {
+    /// A connection that has just been accepted.
+    pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
+        TimedWire { wire, phase, reader_time, reading: Timer::default(), writing: Timer::default() }
+    }
+
+    /// The result of a write: an error if nothing could be written for too long.
+    fn wrote(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if result.is_ready() {
+            self.writing.is_running = false;
+            return result;
+        }
+        let deadline = self.writing.deadline(self.reader_time);
+        self.writing.poll(deadline, cx).map(Err)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buf.filled().len();
+        let result = Pin::new(&mut this.wire).poll_read(cx, buf);
+        if result.is_ready() {
+            if buf.filled().len() > before {
+                this.phase.has_bytes();
+            }
+            // A client that sends its head a byte at a time never makes a long wait, so the deadline is looked at here, too.
+            return match this.phase.deadline() {
+                Some(deadline) if deadline <= Instant::now() => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+                _ => result,
+            };
+        }
+        match this.phase.deadline() {
+            Some(deadline) => this.reading.poll(deadline, cx).map(Err),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedWire<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.wire).poll_write(cx, bytes);
+        this.wrote(result, cx)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let result = Pin::new(&mut this.wire).poll_write_vectored(cx, bytes);
+        this.wrote(result, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.wire.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().wire).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().wire).poll_shutdown(cx)
+    }
+}

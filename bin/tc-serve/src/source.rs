@@ -1,0 +1,39 @@
+//! Where the events of an answer come from: a provider, or a command.
+
+use crate::asked::Asked;
+use crate::command::Command;
+use crate::pipe::Pipe;
+use crate::upstream::Upstream;
+
+/// Where the events of an answer come from.
+#[derive(Debug)]
+pub enum Source {
+    /// A provider, which this process asks.
+    Upstream(Upstream),
+    /// A command, which is started for each request.
+    Command(Command),
+}
+
+impl Source {
+    /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. Trouble is an `error` event, see
+    /// [`Pipe::fail`]. The future is dropped when the client has left, and must close what it has opened.
+    pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
+        match self {
+            Source::Upstream(upstream) => upstream.run(asked, pipe).await,
+            Source::Command(command) => command.run(asked, pipe).await,
+        }
+    }
+
+    /// The names of the models that a client may ask for; empty where they are not known.
+    pub async fn models(&self) -> Vec<String> {
+        match self {
+            Source::Upstream(upstream) => upstream.models().await,
+            Source::Command(_) => Vec::new(),
+        }
+    }
+
+    /// Whether text of the model's is searched for calls here. A command does that itself.
+    pub fn reads_text(&self) -> bool {
+        matches!(self, Source::Upstream(_))
+    }
+}
