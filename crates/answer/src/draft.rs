@@ -99,4 +99,29 @@ impl Draft {
             _ => {}
         }
     }
+
+    /// Gives the steps of the choice `choice` again, each block in one piece, from `Begin` to `End`.
+    pub(crate) fn replay(&self, choice: u32, take: &mut dyn FnMut(&Step<'_>)) {
+        take(&Step::Begin);
+        let Some(choice) = self.choices.iter().find(|c| c.number == choice) else {
+            return take(&Step::End(FinishReason::Stop));
+        };
+        for block in &choice.blocks {
+            match block {
+                Block::Reasoning { text, provider } => take(&Step::Reasoning { text, provider: provider.as_deref() }),
+                Block::Text(text) => take(&Step::Text(text)),
+                Block::Refusal(text) => take(&Step::Refusal(text)),
+                Block::Call { id, name, arguments, provider, is_complete } => {
+                    take(&Step::CallBegin { id, name });
+                    if !arguments.is_empty() {
+                        take(&Step::CallArguments(arguments));
+                    }
+                    if *is_complete {
+                        take(&Step::CallEnd { arguments, provider: provider.as_deref() });
+                    }
+                }
+            }
+        }
+        take(&Step::End(choice.finish.unwrap_or_default()));
+    }
 }

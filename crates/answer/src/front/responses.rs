@@ -1,24 +1,351 @@
-//! The stream and the whole answer of `/v1/responses`.
+//! The stream and the whole answer of OpenAI's `/v1/responses`.
+//!
+//! Source of the format: OpenAI's "Streaming events" (platform.openai.com/docs/api-reference/responses-streaming), Open Responses
+//! (openresponses.org, `schema/openapi.json` in github.com/openresponses/openresponses), and what the clients accumulate: openai-node's
+//! `lib/responses/ResponseAccumulator.ts`, which throws on an unknown event type, on an index without an item and on anything before
+//! `response.created`; openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in Codex.
+//!
+//! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over `reasoning_text`. A call that the token limit cut has
+//! neither `done` event, and is `incomplete` in the `output` of `response.incomplete`: Codex runs a call at its `output_item.done`,
+//! whatever the status is.
 
+mod custom;
+mod envelope;
+mod failure;
+mod item;
+
+use super::frame::frame;
 use crate::draft::Draft;
+use crate::failure::Failure;
 use crate::options::AnswerOptions;
-use crate::step::Step;
+use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
+use envelope::{Envelope, Outcome};
+use event::Object;
+use event::payload::FinishReason;
+use item::{Item, ItemStatus, Part};
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
     name: "openai-responses",
     path: "/v1/responses",
-    stream: |_| Box::new(Writer),
-    whole: |_, _, _, _| Vec::new(),
-    failure: |_| Vec::new(),
+    stream: |options| Box::new(Writer::new(options)),
+    whole,
+    failure: failure::body,
 };
 
-struct Writer;
-
-impl StreamWriter for Writer {
-    fn step(&mut self, _choice: u32, _step: &Step<'_>, _draft: &Draft, _model: &str, _out: &mut Vec<u8>) {}
+struct Writer {
+    envelope: Envelope,
+    custom_tools: Vec<String>,
+    /// The number of the next event.
+    sequence: u64,
+    /// The items that are done, JSON with commas between them.
+    output: Vec<u8>,
+    /// The index of the open item, or of the next one.
+    index: u32,
+    open: Option<Item>,
+    finish: Option<FinishReason>,
+    is_done: bool,
 }
 
-#[expect(dead_code, reason = "the options are used once the writer is here")]
-fn options(_: &AnswerOptions) {}
+impl Writer {
+    fn new(options: &AnswerOptions) -> Writer {
+        Writer {
+            envelope: Envelope::new(options),
+            custom_tools: options.custom_tools.clone(),
+            sequence: 0,
+            output: Vec::new(),
+            index: 0,
+            open: None,
+            finish: None,
+            is_done: false,
+        }
+    }
+
+    /// Writes the event `name` with the next number.
+    fn event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        frame(out, name, |o| {
+            o.int("sequence_number", self.sequence);
+            fill(o);
+        });
+        self.sequence += 1;
+    }
+
+    /// Writes an event with the whole response.
+    fn lifecycle(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+        let mut response = Vec::new();
+        self.envelope.write(outcome, &self.output, &mut response);
+        self.event(name, out, |o| _ = o.raw("response", &String::from_utf8_lossy(&response)));
+    }
+
+    /// Writes an event about the open item.
+    fn item_event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        let id = self.open.as_ref().map(|item| item.id(&self.envelope.id, self.index)).unwrap_or_default();
+        let index = self.index;
+        self.event(name, out, |o| {
+            o.str("item_id", &id).int("output_index", index);
+            fill(o);
+        });
+    }
+
+    /// The open item as JSON.
+    fn item_json(&self, status: ItemStatus) -> String {
+        self.open.as_ref().map(|item| item.json(&self.envelope.id, self.index, status)).unwrap_or_default()
+    }
+
+    fn open(&mut self, item: Item, out: &mut Vec<u8>) {
+        self.close(ItemStatus::Completed, out);
+        self.open = Some(item);
+        let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
+        self.event("response.output_item.added", out, |o| _ = o.int("output_index", index).raw("item", &json));
+    }
+
+    /// Ends the open item, with its `done` events. A call must have got its end.
+    fn close(&mut self, status: ItemStatus, out: &mut Vec<u8>) {
+        self.close_part(out);
+        match &self.open {
+            Some(Item::Call { name, arguments, .. }) => {
+                let (name, arguments) = (name.clone(), arguments.clone());
+                self.item_event("response.function_call_arguments.done", out, |o| {
+                    o.str("name", &name).str("arguments", &arguments);
+                });
+            }
+            Some(Item::Custom { input, .. }) => {
+                let input = input.text().to_owned();
+                self.item_event("response.custom_tool_call_input.done", out, |o| _ = o.str("input", &input));
+            }
+            Some(_) => {}
+            None => return,
+        }
+        let (json, index) = (self.item_json(status), self.index);
+        self.event("response.output_item.done", out, |o| _ = o.int("output_index", index).raw("item", &json));
+        self.keep(&json);
+    }
+
+    /// Ends the open item without its `done` events.
+    fn abandon(&mut self) {
+        if self.open.is_some() {
+            let json = self.item_json(ItemStatus::Incomplete);
+            self.keep(&json);
+        }
+    }
+
+    fn keep(&mut self, json: &str) {
+        if !self.output.is_empty() {
+            self.output.push(b',');
+        }
+        self.output.extend_from_slice(json.as_bytes());
+        self.open = None;
+        self.index += 1;
+    }
+
+    /// Makes sure that a message is open, with a part of this kind at its end.
+    fn part(&mut self, is_refusal: bool, out: &mut Vec<u8>) {
+        if !matches!(self.open, Some(Item::Message { .. })) {
+            self.open(Item::Message { parts: Vec::new() }, out);
+        }
+        let Some(Item::Message { parts }) = &self.open else { return };
+        if parts.last().is_some_and(|p| p.is_refusal == is_refusal) {
+            return;
+        }
+        self.close_part(out);
+        let Some(Item::Message { parts }) = &mut self.open else { return };
+        let content = parts.len();
+        let part = Part { is_refusal, text: String::new() };
+        let json = part.json();
+        parts.push(part);
+        self.item_event("response.content_part.added", out, |o| {
+            _ = o.int("content_index", at(content)).raw("part", &json)
+        });
+    }
+
+    fn close_part(&mut self, out: &mut Vec<u8>) {
+        match &self.open {
+            Some(Item::Message { parts }) => {
+                let Some(part) = parts.last().cloned() else { return };
+                let content = parts.len() - 1;
+                let name = if part.is_refusal { "response.refusal.done" } else { "response.output_text.done" };
+                self.item_event(name, out, |o| {
+                    o.int("content_index", at(content));
+                    if part.is_refusal {
+                        o.str("refusal", &part.text);
+                    } else {
+                        o.str("text", &part.text).raw("logprobs", "[]");
+                    }
+                });
+                let json = part.json();
+                self.item_event("response.content_part.done", out, |o| {
+                    o.int("content_index", at(content)).raw("part", &json);
+                });
+            }
+            Some(Item::Reasoning { text, .. }) if !text.is_empty() => {
+                let text = text.clone();
+                self.item_event("response.reasoning_summary_text.done", out, |o| {
+                    o.int("summary_index", 0).str("text", &text);
+                });
+                self.item_event("response.reasoning_summary_part.done", out, |o| {
+                    o.int("summary_index", 0).object("part", |o| item::summary(o, &text));
+                });
+            }
+            _ => {}
+        }
+    }
+
+    fn message(&mut self, is_refusal: bool, text: &str, out: &mut Vec<u8>) {
+        self.part(is_refusal, out);
+        let Some(Item::Message { parts }) = &mut self.open else { return };
+        let content = parts.len().saturating_sub(1);
+        if let Some(part) = parts.last_mut() {
+            part.text.push_str(text);
+        }
+        let name = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
+        self.item_event(name, out, |o| {
+            o.int("content_index", at(content)).str("delta", text);
+            if !is_refusal {
+                o.raw("logprobs", "[]");
+            }
+        });
+    }
+
+    fn reasoning(&mut self, piece: &str, provider: Option<&str>, out: &mut Vec<u8>) {
+        let encrypted = provider.and_then(item::encrypted_content);
+        let is_open = matches!(self.open, Some(Item::Reasoning { .. }));
+        if !is_open && (!piece.is_empty() || encrypted.is_some()) {
+            self.open(Item::Reasoning { text: String::new(), encrypted: None }, out);
+        }
+        if let Some(Item::Reasoning { text, .. }) = &mut self.open
+            && !piece.is_empty()
+        {
+            let is_first = text.is_empty();
+            text.push_str(piece);
+            if is_first {
+                self.item_event("response.reasoning_summary_part.added", out, |o| {
+                    o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
+                });
+            }
+            self.item_event("response.reasoning_summary_text.delta", out, |o| {
+                o.int("summary_index", 0).str("delta", piece);
+            });
+        }
+        if let (Some(Item::Reasoning { encrypted: slot, .. }), true) = (&mut self.open, provider.is_some()) {
+            *slot = encrypted;
+            self.close(ItemStatus::Completed, out);
+        }
+    }
+
+    fn arguments(&mut self, piece: &str, out: &mut Vec<u8>) {
+        match &mut self.open {
+            Some(Item::Call { arguments, .. }) => {
+                arguments.push_str(piece);
+                self.item_event("response.function_call_arguments.delta", out, |o| _ = o.str("delta", piece));
+            }
+            Some(Item::Custom { input, .. }) => {
+                let text = input.push(piece);
+                self.custom_delta(&text, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn custom_delta(&mut self, text: &str, out: &mut Vec<u8>) {
+        if !text.is_empty() {
+            self.item_event("response.custom_tool_call_input.delta", out, |o| _ = o.str("delta", text));
+        }
+    }
+
+    fn call_end(&mut self, all: &str, out: &mut Vec<u8>) {
+        if let Some(Item::Custom { input, .. }) = &mut self.open {
+            let rest = input.finish(all);
+            self.custom_delta(&rest, out);
+        }
+        self.close(ItemStatus::Completed, out);
+    }
+
+    fn end(&mut self, reason: FinishReason, out: &mut Vec<u8>) {
+        let is_cut_call = self.open.as_ref().is_some_and(Item::is_call);
+        if is_cut_call {
+            self.abandon();
+        } else {
+            self.close(if reason.is_whole() { ItemStatus::Completed } else { ItemStatus::Incomplete }, out);
+        }
+        self.finish = Some(reason);
+    }
+
+    fn outcome(&self, usage: Usage) -> Outcome<'static> {
+        match self.finish {
+            Some(FinishReason::Length) => Outcome::Incomplete("max_output_tokens", usage),
+            Some(FinishReason::ContentFilter) => Outcome::Incomplete("content_filter", usage),
+            _ => Outcome::Completed(usage),
+        }
+    }
+
+    fn last(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
+        self.is_done = true;
+        self.lifecycle(name, outcome, out);
+        out.extend_from_slice(b"data: [DONE]\n\n");
+    }
+
+    fn fail(&mut self, failure: &Failure, out: &mut Vec<u8>) {
+        self.abandon();
+        self.last("response.failed", &Outcome::Failed(failure), out);
+    }
+}
+
+impl StreamWriter for Writer {
+    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+        // This API has one answer.
+        if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
+            return;
+        }
+        match *step {
+            Step::Begin => {
+                self.envelope.set_model(model);
+                self.lifecycle("response.created", &Outcome::InProgress, out);
+                self.lifecycle("response.in_progress", &Outcome::InProgress, out);
+            }
+            Step::Reasoning { text, provider } => self.reasoning(text, provider, out),
+            Step::Text(text) => self.message(false, text, out),
+            Step::Refusal(text) => self.message(true, text, out),
+            Step::CallBegin { id, name } => {
+                let is_custom = self.custom_tools.iter().any(|tool| tool == name);
+                self.open(Item::call(id, name, is_custom), out);
+            }
+            Step::CallArguments(piece) => self.arguments(piece, out),
+            Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
+            Step::End(reason) => self.end(reason, out),
+            Step::Usage(usage) => {
+                let outcome = self.outcome(usage);
+                self.last(outcome.event(), &outcome, out);
+            }
+            Step::Failed(failure) => self.fail(failure, out),
+        }
+    }
+
+    /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539); openai-node knows this event.
+    fn keep_alive(&mut self, out: &mut Vec<u8>) {
+        match (self.sequence, self.is_done) {
+            (0, _) => out.extend_from_slice(b": keep-alive\n\n"),
+            (_, false) => self.event("keepalive", out, |_| {}),
+            (_, true) => {}
+        }
+    }
+}
+
+/// An index for JSON.
+fn at(index: usize) -> i128 {
+    i128::try_from(index).unwrap_or_default()
+}
+
+/// The whole response, made by the writer of the stream, so that the two have the same items.
+fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
+    let mut writer = Writer::new(options);
+    let mut unread = Vec::new();
+    draft.replay(0, &mut |step| {
+        writer.step(0, step, draft, model, &mut unread);
+        unread.clear();
+    });
+    let mut out = Vec::new();
+    writer.envelope.set_model(model);
+    writer.envelope.write(&writer.outcome(*usage), &writer.output, &mut out);
+    out
+}

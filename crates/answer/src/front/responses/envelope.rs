@@ -1,0 +1,164 @@
+//! The response object, with every member that Open Responses demands.
+
+use super::failure::code;
+use crate::failure::Failure;
+use crate::options::AnswerOptions;
+use crate::step::Usage;
+use event::{Object, Raw};
+
+/// How a response goes on, or ended.
+pub(super) enum Outcome<'a> {
+    InProgress,
+    Completed(Usage),
+    /// With the reason.
+    Incomplete(&'static str, Usage),
+    Failed(&'a Failure),
+}
+
+impl Outcome<'_> {
+    /// The name of the event that has it.
+    pub fn event(&self) -> &'static str {
+        match self {
+            Outcome::InProgress => "response.in_progress",
+            Outcome::Completed(_) => "response.completed",
+            Outcome::Incomplete(..) => "response.incomplete",
+            Outcome::Failed(_) => "response.failed",
+        }
+    }
+
+    fn status(&self) -> &'static str {
+        self.event().trim_start_matches("response.")
+    }
+}
+
+/// What is the same in every event that has the response.
+pub(super) struct Envelope {
+    /// The id of the answer, without a prefix.
+    pub id: String,
+    created: u64,
+    model: String,
+    /// Members that repeat the request, JSON with commas between them.
+    echo: String,
+}
+
+/// Members that repeat the request, and what they are without it. Where `null` is not allowed a `null` of the client is replaced too.
+/// Open Responses wants a number or a text for some that OpenAI's own schema lets be absent.
+const ECHO: [(&str, &str); 22] = [
+    ("previous_response_id", "null"),
+    ("instructions", "null"),
+    ("tools", "[]"),
+    ("tool_choice", "\"auto\""),
+    ("truncation", "\"disabled\""),
+    ("parallel_tool_calls", "true"),
+    ("text", r#"{"format":{"type":"text"}}"#),
+    ("top_p", "1"),
+    ("presence_penalty", "0"),
+    ("frequency_penalty", "0"),
+    ("top_logprobs", "0"),
+    ("temperature", "1"),
+    ("reasoning", "null"),
+    ("user", "null"),
+    ("max_output_tokens", "null"),
+    ("max_tool_calls", "null"),
+    ("service_tier", "\"default\""),
+    ("metadata", "{}"),
+    ("safety_identifier", "null"),
+    ("prompt_cache_key", "null"),
+    // Whatever the client asked for: nothing is stored, and nothing runs in the background.
+    ("store", "false"),
+    ("background", "false"),
+];
+
+impl Envelope {
+    pub fn new(options: &AnswerOptions) -> Envelope {
+        let mut echo = Vec::new();
+        let mut o = Object::open(&mut echo);
+        for (name, default) in ECHO {
+            let sent = options.echo.iter().find(|(key, _)| key == name && !matches!(name, "store" | "background"));
+            let sent = sent.and_then(|(_, json)| Raw::parse(json).ok()).filter(|value| !value.is_null());
+            match sent {
+                Some(value) => member(&mut o, name, value),
+                None => _ = o.raw(name, default),
+            }
+        }
+        o.close();
+        let echo = String::from_utf8_lossy(&echo);
+        let echo = echo[1..echo.len() - 1].to_owned();
+        Envelope { id: options.id.clone(), created: options.created, model: options.model.clone(), echo }
+    }
+
+    /// Sets the upstream's name of the model, if it has one.
+    pub fn set_model(&mut self, model: &str) {
+        if !model.is_empty() {
+            model.clone_into(&mut self.model);
+        }
+    }
+
+    /// Appends the response. `output` is its items, with commas between them.
+    pub fn write(&self, outcome: &Outcome<'_>, output: &[u8], out: &mut Vec<u8>) {
+        let mut o = Object::open(out);
+        o.str("id", &format!("resp_{}", self.id)).str("object", "response").int("created_at", self.created);
+        // When it ended would come from a clock.
+        o.str("status", outcome.status()).raw("completed_at", "null");
+        o.str("model", &self.model).raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
+        match outcome {
+            Outcome::Failed(failure) => o.object("error", |o| {
+                o.str("code", code(failure)).str("message", &failure.message);
+            }),
+            _ => o.raw("error", "null"),
+        };
+        match outcome {
+            Outcome::Incomplete(reason, _) => o.object("incomplete_details", |o| _ = o.str("reason", reason)),
+            _ => o.raw("incomplete_details", "null"),
+        };
+        match outcome {
+            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => o.object("usage", |o| counts(o, usage)),
+            Outcome::InProgress | Outcome::Failed(_) => o.raw("usage", "null"),
+        };
+        o.close();
+        out.pop();
+        out.push(b',');
+        out.extend_from_slice(self.echo.as_bytes());
+        out.push(b'}');
+    }
+}
+
+/// All five counts: Codex drops the end of a response that lacks one.
+fn counts(o: &mut Object<'_>, usage: &Usage) {
+    let total = if usage.total == 0 { usage.input + usage.output } else { usage.total };
+    o.int("input_tokens", usage.input).object("input_tokens_details", |o| _ = o.int("cached_tokens", usage.cached));
+    o.int("output_tokens", usage.output);
+    o.object("output_tokens_details", |o| _ = o.int("reasoning_tokens", usage.reasoning)).int("total_tokens", total);
+}
+
+/// A member as the client sent it, with the members inside that a request may leave out and a response must have.
+fn member(o: &mut Object<'_>, name: &str, value: Raw<'_>) {
+    match name {
+        "tools" if value.is_array() => {
+            o.array(name, |a| {
+                for tool in value.items() {
+                    let is_function = tool.get_str("type").is_some_and(|t| t == "function");
+                    let wanted: &[_] = if is_function { &["description", "parameters", "strict"] } else { &[] };
+                    a.object(|o| completed(o, tool, wanted, "null"));
+                }
+            });
+        }
+        "text" if value.is_object() => {
+            o.object(name, |o| completed(o, value, &["format"], r#"{"type":"text"}"#));
+        }
+        "reasoning" if value.is_object() => {
+            o.object(name, |o| completed(o, value, &["effort", "summary"], "null"));
+        }
+        _ => _ = o.minified(name, value.text()),
+    }
+}
+
+/// Copies the members of `value`, and adds those of `wanted` that it lacks.
+fn completed(o: &mut Object<'_>, value: Raw<'_>, wanted: &[&str], default: &str) {
+    for (key, value) in value.entries() {
+        o.minified(&key, value.text());
+    }
+    for key in wanted.iter().filter(|key| value.get(key).is_none()) {
+        o.raw(key, default);
+    }
+}
