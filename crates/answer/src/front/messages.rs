@@ -9,6 +9,7 @@
 //! (github.com/MadAppGang/claudish/pull/246), and the AI SDK reports a call at the stop of its block.
 
 mod failure;
+mod message;
 mod opaque;
 mod whole;
 
@@ -20,6 +21,7 @@ use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
 use event::Object;
 use event::payload::FinishReason;
+use message::{envelope, stop_reason, tool_use, usage};
 use opaque::Opaque;
 
 /// The row of this API.
@@ -215,6 +217,8 @@ impl StreamWriter for Writer {
                 }
                 self.finish = Some(reason);
             }
+            // The API has no place for them.
+            Step::Extras(_) => {}
             Step::Usage(counts) => self.end(&counts, out),
             Step::Failed(failure) => self.fail(failure, out),
         }
@@ -226,36 +230,5 @@ impl StreamWriter for Writer {
             (true, false) => frame(out, "ping", |_| {}),
             (true, true) => {}
         }
-    }
-}
-
-/// The first members of a message.
-fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
-    o.str("id", &format!("msg_{id}")).str("type", "message").str("role", "assistant").str("model", model);
-}
-
-/// A block of a call.
-fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
-    o.str("type", "tool_use").str("id", id).str("name", name).minified("input", input);
-}
-
-/// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
-fn usage(o: &mut Object<'_>, counts: &Usage) {
-    o.object("usage", |o| {
-        o.int("input_tokens", counts.input.saturating_sub(counts.cached))
-            .int("cache_creation_input_tokens", 0)
-            .int("cache_read_input_tokens", counts.cached)
-            .int("output_tokens", counts.output);
-    });
-}
-
-/// `stop_reason`. A refusal of another provider often ends with its word for a good end.
-fn stop_reason(reason: FinishReason, has_refusal: bool) -> &'static str {
-    match reason {
-        FinishReason::ToolCalls => "tool_use",
-        FinishReason::Length => "max_tokens",
-        FinishReason::ContentFilter => "refusal",
-        _ if has_refusal => "refusal",
-        _ => "end_turn",
     }
 }

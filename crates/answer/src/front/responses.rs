@@ -313,6 +313,8 @@ impl StreamWriter for Writer {
             Step::CallArguments(piece) => self.arguments(piece, out),
             Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
             Step::End(reason) => self.end(reason, out),
+            // openai-node throws on an event type that it does not know.
+            Step::Extras(_) => {}
             Step::Usage(usage) => {
                 let outcome = self.outcome(usage);
                 self.last(outcome.event(), &outcome, out);

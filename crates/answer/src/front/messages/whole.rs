@@ -1,7 +1,7 @@
 //! The whole message at once.
 
+use super::message::{envelope, stop_reason, tool_use, usage};
 use super::opaque::Opaque;
-use super::{envelope, stop_reason, tool_use, usage};
 use crate::draft::{Block, ChoiceDraft, Draft};
 use crate::options::AnswerOptions;
 use crate::step::Usage;

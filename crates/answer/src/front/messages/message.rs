@@ -1,0 +1,36 @@
+//! The members that a message has in a stream and at once.
+
+use crate::step::Usage;
+use event::Object;
+use event::payload::FinishReason;
+
+/// The first members of a message.
+pub(super) fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
+    o.str("id", &format!("msg_{id}")).str("type", "message").str("role", "assistant").str("model", model);
+}
+
+/// A block of a call.
+pub(super) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
+    o.str("type", "tool_use").str("id", id).str("name", name).minified("input", input);
+}
+
+/// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
+pub(super) fn usage(o: &mut Object<'_>, counts: &Usage) {
+    o.object("usage", |o| {
+        o.int("input_tokens", counts.input.saturating_sub(counts.cached))
+            .int("cache_creation_input_tokens", 0)
+            .int("cache_read_input_tokens", counts.cached)
+            .int("output_tokens", counts.output);
+    });
+}
+
+/// `stop_reason`. A refusal of another provider often ends with its word for a good end.
+pub(super) fn stop_reason(reason: FinishReason, has_refusal: bool) -> &'static str {
+    match reason {
+        FinishReason::ToolCalls => "tool_use",
+        FinishReason::Length => "max_tokens",
+        FinishReason::ContentFilter => "refusal",
+        _ if has_refusal => "refusal",
+        _ => "end_turn",
+    }
+}
