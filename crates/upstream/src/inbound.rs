@@ -1,13 +1,18 @@
 //! The requests that clients send, in the three APIs that they speak: a conversation, and what is asked besides it.
 
 mod anthropic;
+mod choice;
+mod draft;
+mod notes;
 mod openai_chat;
 mod openai_responses;
 mod parameters;
 mod request;
+mod tools;
 
 pub use parameters::parameters_for;
 pub use request::{InboundError, InboundRequest};
+pub use tools::NamespacedTool;
 
 use crate::Api;
 use serde_json::Value;

@@ -1,12 +1,190 @@
-//! A client's request of this API.
+//! A client's request of OpenAI's Responses API (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
+//! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
 
+use super::draft::{AssistantDraft, ConversationDraft, file, image, message, result, text};
+use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
-use serde_json::{Map, Value};
+use super::tools::full_name;
+use serde_json::{Map, Value, json};
 
 /// Reads the body.
 ///
 /// # Errors
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
-    Ok(InboundRequest { params: body, ..InboundRequest::default() })
+    let mut notes = Notes::default();
+    let mut request = InboundRequest::begin(body, &["instructions", "input", "tools", "tool_choice"]);
+    let verbatim = std::mem::take(&mut request.verbatim);
+    request.set_tools(verbatim.get("tools"), verbatim.get("tool_choice"), &mut notes);
+    let mut items = Items::default();
+    match verbatim.get("instructions") {
+        Some(Value::String(words)) => items.talk.system(words),
+        // The form that an answer of the API has.
+        Some(Value::Array(list)) => list.iter().for_each(|item| items.item(item, "instructions", 0, &mut notes)),
+        _ => {}
+    }
+    match verbatim.get("input") {
+        Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
+        Some(Value::Array(list)) => {
+            list.iter().enumerate().for_each(|(at, item)| items.item(item, "input", at, &mut notes));
+        }
+        Some(item @ Value::Object(_)) => items.item(item, "input", 0, &mut notes),
+        _ => {}
+    }
+    items.close();
+    request.verbatim = verbatim;
+    request.end(items.talk.into_messages(), "input", notes)
+}
+
+/// The items so far. Those of one answer are one message of a conversation.
+#[derive(Default)]
+struct Items {
+    talk: ConversationDraft,
+    answer: AssistantDraft,
+}
+
+impl Items {
+    /// Ends the answer that is open.
+    fn close(&mut self) {
+        if let Some(answer) = self.answer.take() {
+            self.talk.push(answer);
+        }
+    }
+
+    /// Takes the item at `at` of `member`.
+    fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        let kind = get("type").or_else(|| get("role").map(|_| "message"));
+        match kind {
+            Some("message") => self.message(item, member, at, notes),
+            Some("reasoning") => self.reasoning(item),
+            Some("function_call") => {
+                let arguments = match item.get("arguments") {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(object @ Value::Object(_)) => object.to_string(),
+                    _ => "{}".to_owned(),
+                };
+                let name = full_name(get("namespace").unwrap_or_default(), get("name").unwrap_or_default());
+                self.answer.call(get("call_id").or(get("id")).unwrap_or_default(), &name, &arguments, None);
+            }
+            Some("custom_tool_call") => {
+                let name = full_name(get("namespace").unwrap_or_default(), get("name").unwrap_or_default());
+                let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
+                let data = json!({"openai-responses": {"custom": true}});
+                self.answer.call(get("call_id").or(get("id")).unwrap_or_default(), &name, &arguments, Some(data));
+            }
+            Some("function_call_output" | "custom_tool_call_output") => {
+                self.close();
+                let parts = output(item.get("output"), member, at, notes);
+                self.talk.push(result(get("call_id").unwrap_or_default(), parts));
+            }
+            Some(kind) => notes.add(format!("{member}[{at}]: an item of type {} is skipped", quoted(kind))),
+            None => notes.add(format!("{member}[{at}]: not an item with a type or a role, it is skipped")),
+        }
+    }
+
+    fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let content = item.get("content");
+        match item.get("role").and_then(Value::as_str) {
+            Some("assistant") => {
+                // A second text is a message of its own. After a call it is not: its result would no longer follow the call.
+                if self.answer.has_answer() && !self.answer.has_calls() {
+                    self.close();
+                }
+                for part in parts(content, member, at, notes) {
+                    let get = |key: &str| part.get(key).and_then(Value::as_str);
+                    match (get("text"), get("refusal")) {
+                        (Some(words), _) => self.answer.say(words),
+                        (None, Some(words)) => self.answer.refuse(words),
+                        _ => notes.add(format!("{member}[{at}]: a part of an answer that is not text is skipped")),
+                    }
+                }
+            }
+            Some("system" | "developer") => {
+                self.close();
+                let parts = parts(content, member, at, notes);
+                let texts = parts.iter().filter_map(|part| part.get("text")?.as_str());
+                self.talk.system(&texts.collect::<Vec<_>>().join("\n\n"));
+            }
+            Some("user") => {
+                self.close();
+                let parts = parts(content, member, at, notes);
+                if !parts.is_empty() {
+                    self.talk.push(message("user", parts));
+                }
+            }
+            role => {
+                let role = quoted(role.unwrap_or_default());
+                notes.add(format!("{member}[{at}]: the role {role} is not known, the message is skipped"));
+            }
+        }
+    }
+
+    /// Reasoning: its whole item goes back to an upstream of this API.
+    fn reasoning(&mut self, item: &Value) {
+        let texts = |key: &str| {
+            let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
+            parts.filter_map(|part| part.get("text")?.as_str().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let thoughts = texts("content");
+        let thoughts = if thoughts.is_empty() { texts("summary") } else { thoughts };
+        if self.answer.has_answer() && !self.answer.has_calls() {
+            self.close();
+        }
+        self.answer.think(&thoughts.join("\n\n"), Some(json!({"openai-responses": {"item": item}})));
+    }
+}
+
+/// The result of a tool: a text, parts, or any other JSON as text.
+fn output(output: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+    match output {
+        Some(Value::String(_) | Value::Array(_)) => parts(output, member, at, notes),
+        Some(Value::Null) | None => Vec::new(),
+        Some(other) => vec![text(&other.to_string())],
+    }
+}
+
+/// The parts of a content in the shape of chat completions; a text is one part.
+fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) -> Vec<Value> {
+    match content {
+        Some(Value::String(words)) => vec![text(words)],
+        Some(Value::Array(list)) => list
+            .iter()
+            .filter_map(|value| {
+                let part = part(value);
+                if part.is_none() {
+                    notes.add(format!("{member}[{at}]: a part of its content cannot be read, it is skipped"));
+                }
+                part
+            })
+            .collect(),
+        Some(Value::Null) | None => Vec::new(),
+        Some(_) => {
+            notes.add(format!("{member}[{at}]: its content is neither a text nor parts, it is skipped"));
+            Vec::new()
+        }
+    }
+}
+
+fn part(part: &Value) -> Option<Value> {
+    if let Some(words) = part.as_str() {
+        return Some(text(words));
+    }
+    let get = |path: &str| part.pointer(path).and_then(Value::as_str);
+    match get("/type")? {
+        "input_text" | "output_text" | "text" | "summary_text" | "reasoning_text" => get("/text").map(text),
+        "refusal" => Some(part.clone()),
+        "input_image" | "image_url" => match get("/image_url").or_else(|| get("/image_url/url")) {
+            Some(url) => Some(image(url, get("/detail"))),
+            None => Some(part.clone()),
+        },
+        "input_file" => match (get("/file_data"), get("/file_url")) {
+            (Some(data), _) => Some(file("file_data", data, get("/filename"))),
+            (None, Some(url)) => Some(file("file_url", url, get("/filename"))),
+            // A file that the provider keeps, which only the same provider has.
+            (None, None) => Some(part.clone()),
+        },
+        "input_audio" | "file" => Some(part.clone()),
+        _ => None,
+    }
 }

@@ -1,6 +1,9 @@
 //! What a client asks for, and why it cannot be read.
 
-use crate::Conversation;
+use super::choice;
+use super::notes::Notes;
+use super::tools::{InboundTools, NamespacedTool};
+use crate::conversation::{Conversation, Message};
 use json::ToolList;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -16,10 +19,18 @@ pub struct InboundRequest {
     pub tools: Option<Arc<ToolList>>,
     /// The names of the tools that take one free text (`custom` tools of OpenAI Responses), which are functions with one string `input` here.
     pub custom_tools: Vec<String>,
+    /// The tools that the client has in a namespace (OpenAI Responses). An answer must name the namespace and the name apart.
+    pub namespaced_tools: Vec<NamespacedTool>,
+    /// The provider's own tools, such as a web search, as the client sent them. Only an upstream of the same API has them.
+    pub provider_tools: Vec<Value>,
     /// `auto`, `none`, `required` or a tool's name.
     pub tool_choice: Option<String>,
     /// Every other member of the body, as the client sent it; see [`crate::parameters_for`].
     pub params: Map<String, Value>,
+    /// The members of the body that became the conversation, the tools and the choice, as the client sent them, for an upstream of the same
+    /// API: blocks of Anthropic and items of OpenAI Responses hold more than a conversation can. Empty for chat completions, whose messages
+    /// are those of a conversation.
+    pub verbatim: Map<String, Value>,
     /// Whether the answer is a stream.
     pub streams: bool,
     /// Whether a chat stream ends with a chunk of usage.
@@ -43,4 +54,53 @@ pub enum InboundError {
         /// What is wrong with it.
         why: String,
     },
+}
+
+impl InboundRequest {
+    /// A request with what all APIs have alike, which is taken out of `body`. The members named in `verbatim` are taken out too, and kept.
+    pub(crate) fn begin(mut body: Map<String, Value>, verbatim: &[&str]) -> InboundRequest {
+        let model = body.shift_remove("model").and_then(|model| model.as_str().map(str::to_owned));
+        let streams = body.shift_remove("stream").and_then(|streams| streams.as_bool()).unwrap_or_default();
+        let mut kept = Map::new();
+        for name in verbatim {
+            if let Some(value) = body.shift_remove(*name) {
+                kept.insert((*name).to_owned(), value);
+            }
+        }
+        InboundRequest { model, streams, params: body, verbatim: kept, ..InboundRequest::default() }
+    }
+
+    /// Takes the tools and the choice among them.
+    pub(crate) fn set_tools(&mut self, tools: Option<&Value>, choice: Option<&Value>, notes: &mut Notes) {
+        let mut tools = InboundTools::read(tools, notes);
+        self.tool_choice = choice::read(choice, &mut tools, notes);
+        let is_empty = tools.is_empty();
+        self.custom_tools = tools.custom;
+        self.namespaced_tools = tools.namespaced;
+        self.provider_tools = tools.provider;
+        self.tools = (!is_empty).then(|| Arc::new(tools.list));
+    }
+
+    /// The request with its messages, which `member` of the body holds.
+    ///
+    /// # Errors
+    /// When no message is left.
+    pub(crate) fn end(
+        mut self,
+        messages: Vec<Message>,
+        member: &str,
+        notes: Notes,
+    ) -> Result<InboundRequest, InboundError> {
+        if messages.is_empty() {
+            let notes = notes.into_list();
+            let why = notes.iter().find(|note| note.starts_with(member)).map(|note| format!("; {note}"));
+            return Err(InboundError::Member {
+                member: member.to_owned(),
+                why: format!("it has no message{}", why.unwrap_or_default()),
+            });
+        }
+        self.conversation = Conversation { messages };
+        self.notes = notes.into_list();
+        Ok(self)
+    }
 }
