@@ -3,6 +3,7 @@
 mod chat;
 mod frame;
 mod messages;
+mod openai_error;
 mod responses;
 
 use crate::failure::Failure;

@@ -5,7 +5,7 @@
 pub struct AnswerOptions {
     /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
     pub id: String,
-    /// The model that the client asked for, for an upstream that names none.
+    /// The model that the client asked for; the upstream's name of it counts where this is empty.
     pub model: String,
     /// When the request came: seconds since 1970.
     pub created: u64,

@@ -6,8 +6,8 @@
 mod call;
 mod envelope;
 
+use super::openai_error;
 use crate::draft::{Block, ChoiceDraft, Draft};
-use crate::failure::Failure;
 use crate::options::AnswerOptions;
 use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
@@ -22,7 +22,7 @@ pub(crate) const ROW: FrontRow = FrontRow {
     path: "/v1/chat/completions",
     stream: |options| Box::new(ChatStream::new(options)),
     whole,
-    failure,
+    failure: openai_error::body,
 };
 
 /// The stream.
@@ -108,7 +108,7 @@ impl StreamWriter for ChatStream {
             }
             Step::Failed(failed) => {
                 out.extend_from_slice(b"data: ");
-                out.extend(failure(failed));
+                out.extend(openai_error::body(failed));
                 out.extend_from_slice(b"\n\n");
             }
         }
@@ -187,16 +187,4 @@ fn usage_members(usage: &Usage, o: &mut Object<'_>) {
     o.object("completion_tokens_details", |o| {
         o.int("reasoning_tokens", usage.reasoning);
     });
-}
-
-/// The body of an error, in the stream or as a response.
-fn failure(failure: &Failure) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut o = Object::open(&mut out);
-    o.object("error", |o| {
-        o.str("message", &failure.message).str("type", failure.openai_type());
-        o.raw("param", "null").str("code", failure.openai_code());
-    });
-    o.close();
-    out
 }

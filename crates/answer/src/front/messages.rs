@@ -52,7 +52,6 @@ struct Writer {
     open: Option<OpenBlock>,
     has_refusal: bool,
     finish: Option<FinishReason>,
-    has_begun: bool,
     is_done: bool,
 }
 
@@ -65,14 +64,12 @@ impl Writer {
             open: None,
             has_refusal: false,
             finish: None,
-            has_begun: false,
             is_done: false,
         }
     }
 
-    fn begin(&mut self, model: &str, out: &mut Vec<u8>) {
-        self.has_begun = true;
-        let model = if model.is_empty() { &self.model } else { model };
+    fn begin(&self, model: &str, out: &mut Vec<u8>) {
+        let model = if self.model.is_empty() { model } else { &self.model };
         frame(out, "message_start", |o| {
             o.object("message", |o| {
                 envelope(o, &self.id, model);
@@ -225,10 +222,6 @@ impl StreamWriter for Writer {
     }
 
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        match (self.has_begun, self.is_done) {
-            (false, _) => out.extend_from_slice(b": keep-alive\n\n"),
-            (true, false) => frame(out, "ping", |_| {}),
-            (true, true) => {}
-        }
+        frame(out, "ping", |_| {});
     }
 }

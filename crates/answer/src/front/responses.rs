@@ -11,10 +11,10 @@
 
 mod custom;
 mod envelope;
-mod failure;
 mod item;
 
 use super::frame::frame;
+use super::openai_error;
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::options::AnswerOptions;
@@ -31,7 +31,7 @@ pub(crate) const ROW: FrontRow = FrontRow {
     path: "/v1/responses",
     stream: |options| Box::new(Writer::new(options)),
     whole,
-    failure: failure::body,
+    failure: openai_error::body,
 };
 
 struct Writer {
@@ -325,11 +325,7 @@ impl StreamWriter for Writer {
 
     /// Comments do not reset the idle timer of Codex (github.com/openai/codex/issues/31539); openai-node knows this event.
     fn keep_alive(&mut self, out: &mut Vec<u8>) {
-        match (self.sequence, self.is_done) {
-            (0, _) => out.extend_from_slice(b": keep-alive\n\n"),
-            (_, false) => self.event("keepalive", out, |_| {}),
-            (_, true) => {}
-        }
+        self.event("keepalive", out, |_| {});
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn whole(options: &AnswerOptions, draft: &Draft, counts: &Usage, mode
     let has_refusal = choice.blocks.iter().any(|b| matches!(b, Block::Refusal(_)));
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
-    envelope(&mut o, &options.id, if model.is_empty() { &options.model } else { model });
+    envelope(&mut o, &options.id, if options.model.is_empty() { model } else { &options.model });
     o.array("content", |a| choice.blocks.iter().for_each(|b| block(a, b)));
     o.str("stop_reason", stop_reason(choice.finish.unwrap_or_default(), has_refusal)).raw("stop_sequence", "null");
     usage(&mut o, counts);

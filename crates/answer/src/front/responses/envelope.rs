@@ -1,6 +1,5 @@
 //! The response object, with every member that Open Responses demands.
 
-use super::failure::code;
 use crate::failure::Failure;
 use crate::options::AnswerOptions;
 use crate::step::Usage;
@@ -87,9 +86,9 @@ impl Envelope {
         Envelope { id: options.id.clone(), created: options.created, model: options.model.clone(), echo }
     }
 
-    /// Sets the upstream's name of the model, if it has one.
+    /// Sets the upstream's name of the model, which counts where the request has none.
     pub fn set_model(&mut self, model: &str) {
-        if !model.is_empty() {
+        if self.model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
@@ -120,6 +119,18 @@ impl Envelope {
         out.push(b',');
         out.extend_from_slice(self.echo.as_bytes());
         out.push(b'}');
+    }
+}
+
+/// `error.code` of a response that failed: Codex retries unless it is a word that it knows (`codex-api/src/sse/responses.rs`).
+fn code(failure: &Failure) -> &'static str {
+    match (failure.code.as_str(), failure.status) {
+        ("context_overflow", _) => "context_length_exceeded",
+        (_, 402) => "insufficient_quota",
+        (code, 429) if code.contains("quota") => "insufficient_quota",
+        (_, 429) => "rate_limit_exceeded",
+        (_, 400 | 422) => "invalid_prompt",
+        _ => "server_error",
     }
 }
 
