@@ -1,9 +1,14 @@
 //! One call while it grows: its name, and its arguments in fragments of every kind that providers send.
 
+#[cfg(test)]
+mod tests;
+
+use crate::live::LiveArguments;
 use crate::payload::CallError;
 use event::payload::Commit;
 use event::{Surrogates, Text};
 use json::{Repair, Scanner};
+use std::collections::HashSet;
 
 /// No provider accepts a tool's name of this length. Longer names are neither joined nor copied to further calls, so that the output
 /// stays linear in the input.
@@ -103,6 +108,12 @@ pub(crate) struct OpenCall {
     pub next: Option<u32>,
     /// The last call that was found along [`OpenCall::next`], so that the chain is not walked again.
     pub newest: Option<u32>,
+    /// It was written as text, so that it may be taken back until its stream ends.
+    pub is_from_text: bool,
+    /// Up to here the text is the same in every reading of the fragments: appended, or each the text so far.
+    certain: usize,
+    /// What was emitted of it while it grew.
+    pub live: LiveArguments,
 }
 
 impl OpenCall {
@@ -130,12 +141,22 @@ impl OpenCall {
             tail: Tail::Blank,
             next: None,
             newest: None,
+            is_from_text: false,
+            certain: 0,
+            live: LiveArguments::default(),
         }
     }
 
     /// The arguments as they came: appended, or the last text so far.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// The next bytes of the arguments that no later fragment and no repair changes, if there are any; see [`LiveArguments::read`]. There are
+    /// none once the text is not valid JSON.
+    pub fn grow(&mut self, unpacked: &HashSet<String>) -> Option<String> {
+        let certain = self.text.get(..self.certain).filter(|_| self.scanner.is_valid())?;
+        Some(self.live.read(certain, unpacked)).filter(|more| !more.is_empty())
     }
 
     /// Whether the top-level object has closed.
@@ -247,10 +268,14 @@ impl OpenCall {
                 self.text.drain(..start);
                 self.scanner = other;
                 self.last = 0;
+                self.certain = used;
                 return used;
             }
         }
         self.last = start;
+        if self.fragments == 1 || !self.is_cumulative {
+            self.certain = start + used;
+        }
         start + used
     }
 
@@ -316,6 +341,8 @@ impl OpenCall {
         self.text.replace_range(.., copied);
         self.text.push_str(&text[..used]);
         (self.last, self.fragments, self.is_cumulative, self.tail) = (0, 1, true, Tail::Blank);
+        self.certain = self.text.len();
+        self.live.restart();
         used
     }
 
@@ -333,71 +360,6 @@ impl OpenCall {
         if other.is_balanced() {
             self.text.drain(..self.last);
             self.scanner = other;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn feed(fragments: &[&str]) -> (OpenCall, Vec<String>) {
-        let mut call = OpenCall::new(0, "a".into(), false);
-        let mut extra = Vec::new();
-        for f in fragments {
-            match call.take((*f).into()) {
-                FragmentUse::Kept => {}
-                FragmentUse::Dropped => extra.push("dropped".to_owned()),
-                FragmentUse::Extra(text) => extra.push(text),
-            }
-        }
-        call.settle();
-        (call, extra)
-    }
-
-    #[test]
-    fn fragments_of_every_kind() {
-        for (fragments, text, extra) in [
-            (&["{\"a\"", ":1}"][..], "{\"a\":1}", &[][..]),
-            (&["{", "{\"a\"", "{\"a\":1", "{\"a\":1}"], "{\"a\":1}", &[]), // the text so far each time
-            (&["{\"a\":", "{\"a\":1}"], "{\"a\":1}", &[]),                 // appending would leave it open
-            (&["{\"a\":", "{\"a\":1}", "}"], "{\"a\":{\"a\":1}}", &[]),    // appending wins a tie
-            (&["{}", "{\"a\":1}"], "{\"a\":1}", &[]),                      // a placeholder
-            (&["{}", "{", "\"a\":1}"], "{\"a\":1}", &[]),
-            (&["{}", "{}"], "{}", &[]),
-            (&["{}{\"a\":1}"], "{\"a\":1}", &[]),
-            (&["{\"a\":1}", "{\"a\":1}"], "{\"a\":1}", &[]), // sent again at the end
-            (&["{\"a\":1}", "{\"a\"", ":1}", " "], "{\"a\":1}", &[]),
-            (&["{\"a\":1}", "\n{\"a\":", "2}"], "{\"a\":1}", &["{\"a\":2}"]), // another call
-            (&["{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
-            (&["{\"a\":1}", "{\"a\":1}{\"b\":2}"], "{\"a\":1}", &["{\"b\":2}"]),
-            (&["{\"a\": 1}", "{\"a\":", " ", "1}", "\n"], "{\"a\": 1}", &[]),
-            (&["{\"a\":1}}"], "{\"a\":1}", &["dropped"]), // text that does not begin an object, and all that follows it
-            (&["{\"a\":1}", "\n```", "{\"a\":2}"], "{\"a\":1}", &["dropped"]),
-            (&["{\"a\":1} {\"a\":1},{\"a\":2}"], "{\"a\":1}", &["dropped"]),
-            (&["{}", "}", "{\"a\":1}"], "{}", &["dropped"]),
-        ] {
-            let (call, got) = feed(fragments);
-            assert_eq!(
-                (call.text().trim(), got.iter().map(String::as_str).collect::<Vec<_>>()),
-                (text, extra.to_vec()),
-                "{fragments:?}"
-            );
-        }
-    }
-
-    #[test]
-    fn names_by_the_rule() {
-        let known = |n: &str| n == "read_file";
-        let mut call = OpenCall::new(0, "a".into(), false);
-        for (name, result, now) in [
-            ("read_", NameUse::Kept, "read_"),
-            ("file", NameUse::Kept, "read_file"),
-            ("read_file", NameUse::Kept, "read_file"),
-            ("write", NameUse::Ignored, "read_file"),
-            ("read_file2", NameUse::Kept, "read_file2"),
-        ] {
-            assert_eq!((call.take_name(name, known), call.name.as_str()), (result, now));
         }
     }
 }

@@ -48,11 +48,15 @@ impl Machine for Accumulate {
             }
             Kind::ToolCallDelta => {
                 stream.delta(event, out);
-                is_passed &= stream.options.keep_deltas;
+                is_passed &= stream.options.keep_deltas && !stream.options.live;
             }
             Kind::ToolCall => stream.passed(event),
             Kind::ToolCallPartial => stream.choice_of(event).has_partials = true,
-            Kind::Retract => stream.retracted(event, out),
+            Kind::Retract => {
+                stream.retracted(event, out);
+                // An index is the provider's label, which no live delta has.
+                is_passed &= !stream.options.live || event.get("tool_id").is_some();
+            }
             Kind::Message if Message::read(event).is_of("assistant") => stream.choice_of(event).has_message = true,
             Kind::Warning => {
                 let warning = Warning::read(event);

@@ -81,6 +81,7 @@ impl OpenCalls {
         }
         let call = &mut self.list[at];
         call.is_closed_by_provider |= delta.done;
+        call.is_from_text |= delta.from_text;
         if let Some(p) = delta.provider {
             call.provider = Some(p.text().into_owned());
         }
@@ -185,7 +186,10 @@ impl OpenCalls {
                 Some(at) if name.is_none() && !self.list[at].is_over() => {
                     let call = &mut self.list[at];
                     if call.has_made_id {
-                        (call.id, call.has_made_id) = (id.to_owned(), false);
+                        // A client that has the made id keeps it.
+                        if !call.live.has_begun() {
+                            (call.id, call.has_made_id) = (id.to_owned(), false);
+                        }
                         self.by_id.insert(id.into(), at as u32);
                     } else {
                         oddities.push(Oddity {

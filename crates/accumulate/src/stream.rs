@@ -14,6 +14,7 @@ use event::payload::{
 };
 use event::{Choices, Event, Json, Sink, Text};
 use json::ToolList;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// The name of the command in the warnings that it emits.
@@ -126,6 +127,9 @@ impl OpenStream {
                 self.emit_if_due(at, i, out);
             }
         }
+        if self.options.live {
+            self.grow(at, routed, out);
+        }
         self.emit_if_due(at, routed, out);
         if self.options.partial {
             self.reading(at, routed, out);
@@ -204,6 +208,29 @@ impl OpenStream {
         }
     }
 
+    /// Emits the bytes of a native call's arguments that have become certain.
+    fn grow(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
+        let choice = &mut self.choices[at];
+        let call = &mut choice.calls.list[i];
+        if call.name.is_empty() || call.emission != Emission::Waiting || call.is_from_text {
+            return;
+        }
+        let schema = self.tools.as_deref().and_then(|tools| tools.schema(&call.name)).and_then(Result::ok);
+        let is_first = !call.live.has_begun();
+        let none = HashSet::new();
+        let Some(more) = call.grow(schema.map_or(&none, json::Schema::unpacked)) else { return };
+        out.emit(
+            choice.number,
+            ToolCallDelta {
+                index: Some(call.index as i64),
+                tool_id: Some((&call.id).into()),
+                tool_name: is_first.then(|| (&call.name).into()),
+                arguments: Some((&more).into()),
+                ..ToolCallDelta::default()
+            },
+        );
+    }
+
     /// Emits a reading of the arguments so far whenever the text has grown by a sixteenth, so that the output stays linear in
     /// the input.
     fn reading(&mut self, at: usize, i: usize, out: &mut dyn Sink) {
@@ -272,11 +299,13 @@ impl OpenStream {
             let call = &mut choice.calls.list[i];
             // Later commands know the call by the id that it has here. A `retract` that names this id needs no second one.
             let named = id.as_deref() == Some(&call.id);
-            if call.emission == Emission::Emitted && self.options.shape.is_none() && !named {
+            let is_known = call.emission == Emission::Emitted || call.live.has_begun();
+            if is_known && self.options.shape.is_none() && !named {
                 let tool_id = Some((&call.id).into());
                 out.emit(choice.number, Retract { index: None, tool_id, reason: retract.reason });
             }
-            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted) != Emission::Waiting;
+            let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted) != Emission::Waiting
+                || call.live.has_begun();
             next = call.next.map(|at| at as usize);
             choice.calls.forget(i, was_seen);
         }

@@ -21,6 +21,8 @@ use jsonschema::{PatternOptions, ValidationError, Validator};
 use misfit::{cut, short};
 use serde_json::Value;
 use size::Size;
+use std::collections::HashSet;
+use std::sync::OnceLock;
 
 /// The largest compiled pattern, in bytes.
 const MAX_PATTERN_SIZE: usize = 1 << 20;
@@ -32,6 +34,8 @@ pub struct Schema {
     validator: Validator,
     /// The most steps that a validation takes along one path down the value, see `cost.rs`.
     steps: u64,
+    /// See [`Schema::unpacked`].
+    unpacked: OnceLock<HashSet<String>>,
 }
 
 impl Schema {
@@ -50,7 +54,7 @@ impl Schema {
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE))
             .build(&root)
             .map_err(|e| SchemaError::Invalid(invalid(&e)))?;
-        Ok(Schema { root, validator, steps })
+        Ok(Schema { root, validator, steps, unpacked: OnceLock::new() })
     }
 
     /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null` that the schema does not
@@ -137,6 +141,33 @@ impl Schema {
         }
         let text = apply(arguments, &repairs)?;
         self.check(&text).is_ok().then_some(Repaired { text, repairs })
+    }
+
+    /// The keys whose strings, or strings in lists, [`Schema::coerce`] may replace: those for which the schema asks for an object or array at any
+    /// depth, and not for a string.
+    pub fn unpacked(&self) -> &HashSet<String> {
+        self.unpacked.get_or_init(|| {
+            let (mut keys, mut seen) = (HashSet::new(), HashSet::new());
+            let mut waiting = vec![(None, &self.root)];
+            while let Some((key, schema)) = waiting.pop() {
+                let schema = self.resolve(schema);
+                // A schema that refers to itself is read once for each key that leads to it.
+                if !seen.insert((key, std::ptr::from_ref(schema))) {
+                    continue;
+                }
+                let types = types(schema);
+                if let Some(key) = key
+                    && !types.contains(&"string")
+                    && types.iter().any(|name| ["object", "array"].contains(name))
+                {
+                    keys.insert(String::clone(key));
+                }
+                waiting.extend(schema.get("items").map(|items| (key, items)));
+                let properties = schema.get("properties").and_then(Value::as_object);
+                waiting.extend(properties.into_iter().flatten().map(|(key, schema)| (Some(key), schema)));
+            }
+            keys
+        })
     }
 
     fn unwrap(&self, value: Raw<'_>, schema: &Value, whole: &str, repairs: &mut Vec<Repair>) {

@@ -159,3 +159,19 @@ fn what_was_encoded_twice_is_unwrapped_where_the_schema_says_so() {
     assert_eq!(s.coerce(r#"{"tags":["{}"]}"#).unwrap().text, r#"{"tags":[{}]}"#);
     assert_eq!(s.coerce(r#"{"tags":[]}"#), None);
 }
+
+#[test]
+fn the_keys_whose_strings_may_be_unpacked() {
+    let s = schema(json!({
+        "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "name": {"type": "string"}}}},
+        "properties": {
+            "list": {"type": "array", "items": {"type": "string"}},
+            "rows": {"items": {"type": "array"}},
+            "either": {"type": ["object", "string"]},
+            "maybe": {"anyOf": [{"type": "object"}, {"type": "null"}]},
+            "open": {},
+            "tree": {"$ref": "#/$defs/node"}}}));
+    let mut keys: Vec<_> = s.unpacked().iter().map(String::as_str).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["list", "maybe", "next", "rows", "tree"]);
+}
