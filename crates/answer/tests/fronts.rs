@@ -1,0 +1,211 @@
+//! What the fronts write, as files: a folder of `tests/fronts/` has `events.ndjson`, `options.json` where it needs options, and the
+//! stream and the whole answer of each front. `UPDATE=1` writes them anew.
+//!
+//! Each answer is read back by the decoder of its API, and must have the text, the calls, the end and the counts of the events.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use accumulate::Accumulate;
+use event::{Collect, Raw, Scanner};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use toolpipe_answer::{AnswerOptions, Encoder, Form, Front};
+use upstream::{Api, End, Stream, StreamOptions};
+
+/// The fronts whose files are here, with the decoder that reads them.
+const FRONTS: [(Front, Api, &str); 2] =
+    [(Front::Responses, Api::OpenaiResponses, "responses"), (Front::Messages, Api::Anthropic, "messages")];
+
+fn folders() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts");
+    let mut folders: Vec<_> = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders
+}
+
+fn options(folder: &Path) -> AnswerOptions {
+    let text = fs::read_to_string(folder.join("options.json")).unwrap_or_else(|_| "{}".into());
+    let given = Raw::parse(&text).unwrap();
+    let strings = |key: &str| given.get(key).into_iter().flat_map(Raw::items).filter_map(Raw::str);
+    AnswerOptions {
+        id: "0001".into(),
+        model: given.get_str("model").unwrap_or("m".into()).into_owned(),
+        created: 1_700_000_000,
+        echo: given
+            .get("echo")
+            .into_iter()
+            .flat_map(Raw::entries)
+            .map(|(k, v)| (k.into_owned(), v.text().into()))
+            .collect(),
+        custom_tools: strings("custom_tools").map(|name| name.into_owned()).collect(),
+        ..AnswerOptions::default()
+    }
+}
+
+/// The answer of a front, or the body of its error if it failed before its first byte.
+fn answer(front: Front, form: Form, options: AnswerOptions, events: &str) -> String {
+    let mut encoder = Encoder::new(front, form, options);
+    let mut scanner = Scanner::default();
+    let mut out = Vec::new();
+    for line in events.lines() {
+        if line == "keep alive" {
+            encoder.keep_alive(&mut out);
+        } else {
+            encoder.push(&scanner.read(line).unwrap(), &mut out);
+        }
+    }
+    encoder.finish(&mut out);
+    match encoder.failure() {
+        Some(failure) if out.is_empty() => {
+            let body = String::from_utf8(front.failure(failure)).unwrap();
+            format!("HTTP {}\n{body}", failure.status)
+        }
+        _ => String::from_utf8(out).unwrap(),
+    }
+}
+
+/// What a stream of events means, a line for each part.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Meaning {
+    text: String,
+    refusal: String,
+    reasoning: String,
+    calls: Vec<String>,
+    end: String,
+    tokens: String,
+    has_error: bool,
+}
+
+impl Meaning {
+    fn of<'a>(lines: impl Iterator<Item = &'a str>) -> Meaning {
+        let mut meaning = Meaning::default();
+        for line in lines {
+            let event = Raw::parse(line).unwrap();
+            if event.get("choice").is_some() {
+                continue;
+            }
+            let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
+            match text("type").as_str() {
+                "content_delta" => meaning.text += &text("text"),
+                "refusal_delta" => meaning.refusal += &text("text"),
+                "thinking" => meaning.reasoning += &text("text"),
+                "tool_call" if event.get("error").is_none() => {
+                    let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
+                    meaning.calls.push(format!("{} {} {arguments}", text("tool_id"), text("tool_name")));
+                }
+                "stream_end" => meaning.end = text("finish_reason"),
+                "session_stats" => {
+                    for key in ["prompt_tokens", "completion_tokens", "cached_tokens"] {
+                        let count = event.get(key).map(Raw::text).filter(|n| *n != "0");
+                        write!(meaning.tokens, "{} ", count.unwrap_or("-")).unwrap();
+                    }
+                }
+                "error" => meaning.has_error = true,
+                _ => {}
+            }
+        }
+        meaning
+    }
+
+    /// The same meaning, as far as an answer in this API can have it.
+    fn in_api(mut self, api: Api) -> Meaning {
+        if self.has_error || self.end == "cut" {
+            // The counts of a failed answer are not sent.
+            (self.end, self.tokens, self.has_error) = ("error".into(), String::new(), true);
+        }
+        if api == Api::Anthropic && !self.refusal.is_empty() {
+            // The API has no refusals but the end of a message.
+            self.text += &std::mem::take(&mut self.refusal);
+            self.end = "content_filter".into();
+        }
+        self
+    }
+}
+
+/// Reads an answer with the decoder of its API.
+fn read(api: Api, form: Form, answer: &str) -> Meaning {
+    let mut stream = Stream::new(api, StreamOptions::default());
+    let mut events = Collect::default();
+    if form == Form::Whole {
+        stream.whole(answer.as_bytes(), &mut events);
+    } else {
+        stream.push(answer.as_bytes(), &mut events);
+        stream.finish(End::Eof, &mut events);
+    }
+    let merged = Collect::run(&mut Accumulate::new(Rc::default()), &events.lines);
+    let mut meaning = Meaning::of(merged.iter().map(String::as_str));
+    if meaning.has_error {
+        meaning.tokens.clear();
+    }
+    meaning
+}
+
+#[test]
+fn every_case_has_its_bytes_and_reads_back() {
+    let mut problems = String::new();
+    for folder in folders() {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+        for (front, api, stem) in FRONTS {
+            for (form, extension) in [(Form::Stream, "sse"), (Form::Whole, "json")] {
+                let file = folder.join(format!("{stem}.{extension}"));
+                let got = answer(front, form, options(&folder), &events);
+                if std::env::var_os("UPDATE").is_some() {
+                    fs::write(&file, &got).unwrap();
+                } else if fs::read_to_string(&file).unwrap_or_default() != got {
+                    writeln!(problems, "{name}/{stem}.{extension} has other bytes; UPDATE=1 writes them\n{got}")
+                        .unwrap();
+                }
+                if !got.starts_with("HTTP ") {
+                    let want = Meaning::of(events.lines().filter(|line| line.starts_with('{'))).in_api(api);
+                    let read = read(api, form, &got);
+                    if read != want {
+                        writeln!(problems, "{name}/{stem}.{extension} reads as\n{read:?}\nand not as\n{want:?}")
+                            .unwrap();
+                    }
+                }
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{problems}");
+}
+
+/// The whole of the events up to the first `count` lines, then the end of the connection.
+fn lost_after(events: &str, count: usize) -> String {
+    events.split_inclusive('\n').take(count).collect()
+}
+
+#[test]
+fn a_connection_that_is_lost_anywhere_never_looks_finished() {
+    let mut answers = 0;
+    for folder in folders() {
+        let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+        let end = events.lines().position(|line| line.contains(r#""type":"stream_end""#)).unwrap();
+        for count in 1..=end {
+            for (front, api, _) in FRONTS {
+                let got = answer(front, Form::Stream, options(&folder), &lost_after(&events, count));
+                let place = format!("{} after {count} events:\n{got}", folder.display());
+                for mark in [
+                    "event: message_stop",
+                    "event: message_delta",
+                    "event: response.completed",
+                    "event: response.incomplete",
+                ] {
+                    assert!(!got.contains(mark), "{mark} in {place}");
+                }
+                if got.starts_with("HTTP ") {
+                    continue;
+                }
+                answers += 1;
+                let failed = if api == Api::Anthropic { "event: error" } else { "event: response.failed" };
+                assert_eq!(got.matches(failed).count(), 1, "{place}");
+                // Only calls that had ended before may be read.
+                let whole = events.lines().take(count).filter(|line| line.contains(r#""commit":"#)).count();
+                assert!(read(api, Form::Stream, &got).calls.len() <= whole, "{place}");
+            }
+        }
+    }
+    assert!(answers > 50, "{answers} answers are too few to show anything");
+}
