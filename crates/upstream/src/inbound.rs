@@ -3,6 +3,7 @@
 mod anthropic;
 mod choice;
 mod draft;
+mod lines;
 mod notes;
 mod openai_chat;
 mod openai_responses;

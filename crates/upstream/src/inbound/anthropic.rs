@@ -1,6 +1,6 @@
 //! A client's request of the Messages API (<https://platform.claude.com/docs/en/api/messages>).
 
-use super::draft::{AssistantDraft, ConversationDraft, file, image, message, result, text};
+use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
 use crate::conversation::Message;
@@ -151,8 +151,8 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
             None => draft.say(block.as_str().unwrap_or_default()),
             Some("thinking") => {
                 let signature = get("signature").filter(|signature| !signature.is_empty());
-                let data = signature.map(|signature| json!({"anthropic": {"signature": signature}}));
-                draft.think(get("thinking").unwrap_or_default(), data);
+                let data = signature.map_or_else(foreign_reasoning, |s| json!({"anthropic": {"signature": s}}));
+                draft.think(get("thinking").unwrap_or_default(), Some(data));
             }
             Some("redacted_thinking") => {
                 if let Some(data) = get("data") {

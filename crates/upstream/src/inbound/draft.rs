@@ -79,6 +79,12 @@ impl AssistantDraft {
     }
 }
 
+/// What is kept with reasoning that the provider of the client's API did not sign: it is an answer of another upstream, which may want it back.
+/// DeepSeek rejects the results of tools without it (<https://api-docs.deepseek.com/guides/thinking_mode>).
+pub(crate) fn foreign_reasoning() -> Value {
+    json!({"openai-chat": {"field": "reasoning_content"}, "ollama": {"field": "thinking"}})
+}
+
 /// A message with a role and its content, which is a string where `parts` are one text alone.
 pub(crate) fn message(role: &str, parts: Vec<Value>) -> Message {
     let mut fields = Map::new();

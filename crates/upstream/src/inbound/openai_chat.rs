@@ -185,6 +185,13 @@ fn call(value: Value) -> Option<Value> {
         }
     }
     let name = name.filter(|name| name.as_str().is_some_and(|name| !name.is_empty()))?;
+    // What `tc-serve` itself put into an answer, for a provider of another API.
+    let ours =
+        own.get_mut("extra_content").and_then(Value::as_object_mut).and_then(|extra| extra.shift_remove("toolpipe"));
+    if let (Some(Value::Object(ours)), Some(provider)) = (ours, provider.as_object_mut()) {
+        provider.extend(ours);
+        own.retain(|_, value| value != &json!({}));
+    }
     if let Some(signature) = own.get("extra_content").and_then(|extra| extra.pointer("/google/thought_signature")) {
         provider["gemini"] = json!({"thoughtSignature": signature});
     }

@@ -1,7 +1,7 @@
 //! A client's request of OpenAI's Responses API (<https://platform.openai.com/docs/api-reference/responses/create>). What Codex sends:
 //! <https://github.com/openai/codex/blob/main/codex-rs/protocol/src/models.rs>.
 
-use super::draft::{AssistantDraft, ConversationDraft, file, image, message, result, text};
+use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
 use super::tools::full_name;
@@ -58,21 +58,7 @@ impl Items {
         match kind {
             Some("message") => self.message(item, member, at, notes),
             Some("reasoning") => self.reasoning(item),
-            Some("function_call") => {
-                let arguments = match item.get("arguments") {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(object @ Value::Object(_)) => object.to_string(),
-                    _ => "{}".to_owned(),
-                };
-                let name = full_name(get("namespace").unwrap_or_default(), get("name").unwrap_or_default());
-                self.answer.call(get("call_id").or(get("id")).unwrap_or_default(), &name, &arguments, None);
-            }
-            Some("custom_tool_call") => {
-                let name = full_name(get("namespace").unwrap_or_default(), get("name").unwrap_or_default());
-                let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
-                let data = json!({"openai-responses": {"custom": true}});
-                self.answer.call(get("call_id").or(get("id")).unwrap_or_default(), &name, &arguments, Some(data));
-            }
+            Some("function_call" | "custom_tool_call") => self.call(item, member, at, notes),
             Some("function_call_output" | "custom_tool_call_output") => {
                 self.close();
                 let parts = output(item.get("output"), member, at, notes);
@@ -83,6 +69,27 @@ impl Items {
         }
     }
 
+    fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
+        let get = |key: &str| item.get(key).and_then(Value::as_str);
+        let Some(name) = get("name").filter(|name| !name.is_empty()) else {
+            notes.add(format!("{member}[{at}]: a call without a name is skipped"));
+            return;
+        };
+        let name = full_name(get("namespace").unwrap_or_default(), name);
+        let id = get("call_id").or(get("id")).unwrap_or_default();
+        if get("type") == Some("custom_tool_call") {
+            let arguments = json!({"input": get("input").unwrap_or_default()}).to_string();
+            self.answer.call(id, &name, &arguments, Some(json!({"openai-responses": {"custom": true}})));
+            return;
+        }
+        let arguments = match item.get("arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(object @ Value::Object(_)) => object.to_string(),
+            _ => "{}".to_owned(),
+        };
+        self.answer.call(id, &name, &arguments, None);
+    }
+
     fn message(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let content = item.get("content");
         match item.get("role").and_then(Value::as_str) {
@@ -90,6 +97,9 @@ impl Items {
                 // A second text is a message of its own. After a call it is not: its result would no longer follow the call.
                 if self.answer.has_answer() && !self.answer.has_calls() {
                     self.close();
+                }
+                if self.answer.has_answer() {
+                    self.answer.say("\n\n");
                 }
                 for part in parts(content, member, at, notes) {
                     let get = |key: &str| part.get(key).and_then(Value::as_str);
@@ -120,18 +130,20 @@ impl Items {
         }
     }
 
-    /// Reasoning: its whole item goes back to an upstream of this API.
+    /// Reasoning: its whole item goes back to an upstream of this API, if it is one of its own.
     fn reasoning(&mut self, item: &Value) {
         let texts = |key: &str| {
             let parts = item.get(key).and_then(Value::as_array).into_iter().flatten();
             parts.filter_map(|part| part.get("text")?.as_str().map(str::to_owned)).collect::<Vec<_>>()
         };
         let thoughts = texts("content");
+        let is_own = !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
+        let data = if is_own { json!({"openai-responses": {"item": item}}) } else { foreign_reasoning() };
         let thoughts = if thoughts.is_empty() { texts("summary") } else { thoughts };
         if self.answer.has_answer() && !self.answer.has_calls() {
             self.close();
         }
-        self.answer.think(&thoughts.join("\n\n"), Some(json!({"openai-responses": {"item": item}})));
+        self.answer.think(&thoughts.join("\n\n"), Some(data));
     }
 }
 

@@ -1,0 +1,70 @@
+//! Requests of clients, as `fixtures/requests` has them: each body beside what is read from it. `UPDATE=1` writes that anew.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use toolpipe_upstream::{Api, InboundRequest, inbound};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/requests")
+}
+
+/// The bodies of `api`, by their paths.
+fn bodies(api: Api) -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(root().join(api.name())).unwrap();
+    let mut paths: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|end| end == "json"));
+    paths.sort();
+    paths
+}
+
+const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
+
+/// What is read from a body: the lines for a pipeline, and what the lines do not have.
+fn shown(api: Api, request: &InboundRequest) -> String {
+    let mut out = request.lines(api);
+    for custom in &request.custom_tools {
+        writeln!(out, "# custom: {custom}").unwrap();
+    }
+    for tool in &request.namespaced_tools {
+        writeln!(out, "# namespace: {} is {} of {}", tool.full_name, tool.name, tool.namespace).unwrap();
+    }
+    for tool in &request.provider_tools {
+        writeln!(out, "# provider: {tool}").unwrap();
+    }
+    if request.include_usage {
+        writeln!(out, "# include_usage").unwrap();
+    }
+    for note in &request.notes {
+        writeln!(out, "# note: {note}").unwrap();
+    }
+    out
+}
+
+fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap().display().to_string()
+}
+
+#[test]
+fn each_body_is_read_as_recorded() {
+    let mut wrong = Vec::new();
+    for api in APIS {
+        let paths = bodies(api);
+        assert!(paths.len() > 3, "{}", api.name());
+        for path in paths {
+            let body = std::fs::read(&path).unwrap();
+            let found = match inbound(api, &body) {
+                Ok(request) => shown(api, &request),
+                Err(e) => format!("# refused: {e}\n"),
+            };
+            let want = path.with_extension("want");
+            if std::env::var_os("UPDATE").is_some() {
+                std::fs::write(&want, &found).unwrap();
+            } else if std::fs::read_to_string(&want).unwrap_or_default() != found {
+                wrong.push(format!("{}:\n{found}", name(&path)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
