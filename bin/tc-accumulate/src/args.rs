@@ -89,6 +89,7 @@ impl Args {
             },
             no_repair: self.repair == Repair::None,
             keep_deltas: self.keep_deltas,
+            live: false,
             partial: self.partial,
             shape: match self.shape {
                 As::Events => None,
