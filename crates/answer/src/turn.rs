@@ -7,6 +7,8 @@ mod choice;
 mod emitter;
 mod extras;
 mod held;
+#[cfg(test)]
+mod tests;
 
 use crate::failure::Failure;
 use crate::step::{Step, Usage};

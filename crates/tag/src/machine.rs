@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(
             run(r#""prefill":"""#, &[CALL, native, CALL]),
             [
-                r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true}"#,
+                r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true,"from_text":true}"#,
                 r#"{"type":"retract","index":0,"reason":"native_call"}"#,
                 native,
                 CALL,

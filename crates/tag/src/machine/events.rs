@@ -99,7 +99,7 @@ impl Outlet for Events<'_> {
                 arguments: piece.arguments.map(Into::into),
                 done: piece.done,
                 provider: None,
-                from_text: false,
+                from_text: piece.name.is_some(),
             },
         );
     }
