@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use toolpipe_upstream::{Api, InboundRequest, inbound};
+use toolpipe_upstream::{Api, InboundRequest, inbound, parameters_for};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/requests")
@@ -67,4 +67,37 @@ fn each_body_is_read_as_recorded() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What each API gets of `params`, of a client that speaks `from`: a line for each, and the names of what is left out.
+fn mapped(from: Api, params: &serde_json::Map<String, serde_json::Value>) -> String {
+    let mut out = String::new();
+    for to in Api::ALL {
+        let (members, left_out) = parameters_for(from, to, params);
+        let members: serde_json::Map<_, _> = members.into_iter().collect();
+        if from == to {
+            assert_eq!((&members, left_out.as_slice()), (params, &[][..]), "the same API gets all");
+            continue;
+        }
+        let left_out = if left_out.is_empty() { String::new() } else { format!(", without {}", left_out.join(", ")) };
+        writeln!(out, "  {}: {}{left_out}", to.name(), serde_json::Value::from(members)).unwrap();
+    }
+    out
+}
+
+#[test]
+fn each_api_gets_what_it_knows() {
+    for api in APIS {
+        let path = root().join("parameters").join(format!("{}.ndjson", api.name()));
+        let mut found = String::new();
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let params = serde_json::from_str(line).unwrap();
+            write!(found, "{line}\n{}", mapped(api, &params)).unwrap();
+        }
+        let want = path.with_extension("want");
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::write(&want, &found).unwrap();
+        }
+        assert_eq!(std::fs::read_to_string(&want).unwrap(), found, "{}", api.name());
+    }
 }

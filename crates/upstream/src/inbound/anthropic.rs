@@ -17,7 +17,8 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let choice = verbatim.get("tool_choice");
     request.set_tools(verbatim.get("tools"), choice, &mut notes);
     // The choice holds a setting besides, which `parameters_for` reads.
-    if let Some(choice) = choice.filter(|choice| choice.get("disable_parallel_tool_use").is_some()) {
+    let has_tools = request.tools.is_some() || !request.provider_tools.is_empty();
+    if let Some(choice) = choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some()) {
         request.params.insert("tool_choice".to_owned(), choice.clone());
     }
     let mut talk = ConversationDraft::default();

@@ -22,6 +22,7 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     let mut request = InboundRequest::begin(body, &[]);
     request.include_usage = include_usage.unwrap_or_default();
     request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
+    request.drop_parallel_without_tools();
     let mut read = Vec::new();
     let mut open = OpenFunctions::default();
     let Some(Value::Array(messages)) = messages else { return request.end(read, "messages", notes) };

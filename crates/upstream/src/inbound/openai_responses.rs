@@ -16,6 +16,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let mut request = InboundRequest::begin(body, &["instructions", "input", "tools", "tool_choice"]);
     let verbatim = std::mem::take(&mut request.verbatim);
     request.set_tools(verbatim.get("tools"), verbatim.get("tool_choice"), &mut notes);
+    request.drop_parallel_without_tools();
     let mut items = Items::default();
     match verbatim.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),
