@@ -17,5 +17,5 @@ pub use draft::{Block, ChoiceDraft, Draft};
 pub use encoder::{Encoder, Form};
 pub use failure::Failure;
 pub use front::Front;
-pub use options::AnswerOptions;
+pub use options::{AnswerOptions, NamespacedName};
 pub use step::{Step, Usage};

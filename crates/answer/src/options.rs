@@ -17,4 +17,17 @@ pub struct AnswerOptions {
     pub echo: Vec<(String, String)>,
     /// The names of the tools of the request that have one free text in place of arguments (`custom` tools of OpenAI Responses).
     pub custom_tools: Vec<String>,
+    /// The tools of the request that the client has in a namespace (OpenAI Responses): an answer names the two apart.
+    pub namespaced_tools: Vec<NamespacedName>,
+}
+
+/// The name of a tool in a namespace, as Codex has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamespacedName {
+    /// The name that the model knows.
+    pub full_name: String,
+    /// The namespace.
+    pub namespace: String,
+    /// The name within the namespace.
+    pub name: String,
 }

@@ -9,7 +9,7 @@ use crate::access_log::AccessLine;
 use crate::asked::Asked;
 use crate::pipe::{EventLines, Output, Pipe};
 use ::upstream::{Api, InboundRequest};
-use answer::{AnswerOptions, Encoder, Form, Front};
+use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -184,6 +184,7 @@ impl Service {
             extras: self.extras,
             echo: if front == Front::Responses { echo(body) } else { Vec::new() },
             custom_tools: inbound.custom_tools.clone(),
+            namespaced_tools: inbound.namespaced_tools.iter().map(namespaced_name).collect(),
         }
     }
 
@@ -198,6 +199,11 @@ impl Service {
         response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
         Ok(response)
     }
+}
+
+fn namespaced_name(tool: &::upstream::NamespacedTool) -> NamespacedName {
+    let ::upstream::NamespacedTool { full_name, namespace, name } = tool.clone();
+    NamespacedName { full_name, namespace, name }
 }
 
 const EVENT_STREAM: &str = "text/event-stream; charset=utf-8";

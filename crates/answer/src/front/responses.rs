@@ -6,8 +6,8 @@
 //! `response.created`; openai-python's `lib/streaming/responses/_responses.py`; `codex-api/src/sse/responses.rs` in Codex.
 //!
 //! Reasoning is written as a summary: Codex and the AI SDK show that, and pass over `reasoning_text`. A call that the token limit cut has
-//! neither `done` event, and is `incomplete` in the `output` of `response.incomplete`: Codex runs a call at its `output_item.done`,
-//! whatever the status is.
+//! neither `done` event: Codex runs a call at its `output_item.done`, whatever the status is. It is `incomplete` in the `output` of
+//! `response.incomplete`.
 
 mod custom;
 mod envelope;
@@ -17,13 +17,13 @@ use super::frame::frame;
 use super::openai_error;
 use crate::draft::Draft;
 use crate::failure::Failure;
-use crate::options::AnswerOptions;
+use crate::options::{AnswerOptions, NamespacedName};
 use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
 use envelope::{Envelope, Outcome};
 use event::Object;
 use event::payload::FinishReason;
-use item::{Item, ItemStatus, Part};
+use item::{CallHead, EncryptedItem, Item, ItemStatus, Part};
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
@@ -37,6 +37,7 @@ pub(crate) const ROW: FrontRow = FrontRow {
 struct Writer {
     envelope: Envelope,
     custom_tools: Vec<String>,
+    namespaced_tools: Vec<NamespacedName>,
     /// The number of the next event.
     sequence: u64,
     /// The items that are done, JSON with commas between them.
@@ -53,6 +54,7 @@ impl Writer {
         Writer {
             envelope: Envelope::new(options),
             custom_tools: options.custom_tools.clone(),
+            namespaced_tools: options.namespaced_tools.clone(),
             sequence: 0,
             output: Vec::new(),
             index: 0,
@@ -104,8 +106,8 @@ impl Writer {
     fn close(&mut self, status: ItemStatus, out: &mut Vec<u8>) {
         self.close_part(out);
         match &self.open {
-            Some(Item::Call { name, arguments, .. }) => {
-                let (name, arguments) = (name.clone(), arguments.clone());
+            Some(Item::Call { head, arguments }) => {
+                let (name, arguments) = (head.name.clone(), arguments.clone());
                 self.item_event("response.function_call_arguments.done", out, |o| {
                     o.str("name", &name).str("arguments", &arguments);
                 });
@@ -122,11 +124,16 @@ impl Writer {
         self.keep(&json);
     }
 
-    /// Ends the open item without its `done` events.
+    /// Ends the open item without its `done` events. A free text that was cut is left out of the output: it looks like a whole one, and the
+    /// AI SDK does not read the status.
     fn abandon(&mut self) {
-        if self.open.is_some() {
-            let json = self.item_json(ItemStatus::Incomplete);
-            self.keep(&json);
+        match &self.open {
+            None => {}
+            Some(Item::Custom { .. }) => self.open = None,
+            Some(_) => {
+                let json = self.item_json(ItemStatus::Incomplete);
+                self.keep(&json);
+            }
         }
     }
 
@@ -178,7 +185,7 @@ impl Writer {
                     o.int("content_index", at(content)).raw("part", &json);
                 });
             }
-            Some(Item::Reasoning { text, .. }) if !text.is_empty() => {
+            Some(Item::Reasoning { text }) => {
                 let text = text.clone();
                 self.item_event("response.reasoning_summary_text.done", out, |o| {
                     o.int("summary_index", 0).str("text", &text);
@@ -208,29 +215,44 @@ impl Writer {
     }
 
     fn reasoning(&mut self, piece: &str, provider: Option<&str>, out: &mut Vec<u8>) {
-        let encrypted = provider.and_then(item::encrypted_content);
-        let is_open = matches!(self.open, Some(Item::Reasoning { .. }));
-        if !is_open && (!piece.is_empty() || encrypted.is_some()) {
-            self.open(Item::Reasoning { text: String::new(), encrypted: None }, out);
+        if !piece.is_empty() {
+            self.reasoning_text(piece, out);
         }
-        if let Some(Item::Reasoning { text, .. }) = &mut self.open
-            && !piece.is_empty()
-        {
-            let is_first = text.is_empty();
-            text.push_str(piece);
-            if is_first {
-                self.item_event("response.reasoning_summary_part.added", out, |o| {
-                    o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
-                });
-            }
-            self.item_event("response.reasoning_summary_text.delta", out, |o| {
-                o.int("summary_index", 0).str("delta", piece);
-            });
-        }
-        if let (Some(Item::Reasoning { encrypted: slot, .. }), true) = (&mut self.open, provider.is_some()) {
-            *slot = encrypted;
+        let Some(provider) = provider else { return };
+        if matches!(self.open, Some(Item::Reasoning { .. })) {
             self.close(ItemStatus::Completed, out);
         }
+        if let Some(item) = EncryptedItem::of(provider) {
+            self.open(Item::Encrypted(item), out);
+            self.close(ItemStatus::Completed, out);
+        }
+    }
+
+    fn reasoning_text(&mut self, piece: &str, out: &mut Vec<u8>) {
+        let is_open = matches!(self.open, Some(Item::Reasoning { .. }));
+        if !is_open {
+            self.open(Item::Reasoning { text: String::new() }, out);
+            self.item_event("response.reasoning_summary_part.added", out, |o| {
+                o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
+            });
+        }
+        if let Some(Item::Reasoning { text }) = &mut self.open {
+            text.push_str(piece);
+        }
+        self.item_event("response.reasoning_summary_text.delta", out, |o| {
+            o.int("summary_index", 0).str("delta", piece);
+        });
+    }
+
+    fn call(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+        let is_custom = self.custom_tools.iter().any(|tool| tool == name);
+        let tool = self.namespaced_tools.iter().find(|tool| tool.full_name == name);
+        let head = CallHead {
+            call_id: id.to_owned(),
+            name: tool.map_or(name, |tool| &tool.name).to_owned(),
+            namespace: tool.map(|tool| tool.namespace.clone()),
+        };
+        self.open(Item::call(head, is_custom), out);
     }
 
     fn arguments(&mut self, piece: &str, out: &mut Vec<u8>) {
@@ -306,10 +328,7 @@ impl StreamWriter for Writer {
             Step::Reasoning { text, provider } => self.reasoning(text, provider, out),
             Step::Text(text) => self.message(false, text, out),
             Step::Refusal(text) => self.message(true, text, out),
-            Step::CallBegin { id, name } => {
-                let is_custom = self.custom_tools.iter().any(|tool| tool == name);
-                self.open(Item::call(id, name, is_custom), out);
-            }
+            Step::CallBegin { id, name } => self.call(id, name, out),
             Step::CallArguments(piece) => self.arguments(piece, out),
             Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
             Step::End(reason) => self.end(reason, out),

@@ -9,23 +9,37 @@ pub(super) enum Item {
     Message {
         parts: Vec<Part>,
     },
+    /// With the text of its one summary.
     Reasoning {
-        /// The text of its one summary.
         text: String,
-        /// What the API wants back: a JSON string.
-        encrypted: Option<String>,
     },
+    /// Reasoning that only the API can read.
+    Encrypted(EncryptedItem),
     Call {
-        call_id: String,
-        name: String,
+        head: CallHead,
         arguments: String,
     },
     /// A call of a tool that takes free text.
     Custom {
-        call_id: String,
-        name: String,
+        head: CallHead,
         input: FreeText,
     },
+}
+
+/// Reasoning as the API wants it back. Its content goes with no other id than its own, by which the API verifies it
+/// (github.com/maximhq/bifrost/issues/5186). It comes after the text has been sent under another id, so that it is an item of its own.
+#[derive(Clone, Debug)]
+pub(super) struct EncryptedItem {
+    id: Option<String>,
+    content: String,
+}
+
+/// What a call's item has at its start.
+#[derive(Clone, Debug)]
+pub(super) struct CallHead {
+    pub call_id: String,
+    pub name: String,
+    pub namespace: Option<String>,
 }
 
 /// One part of a message.
@@ -68,12 +82,11 @@ impl Part {
 }
 
 impl Item {
-    pub fn call(id: &str, name: &str, is_custom: bool) -> Item {
-        let (call_id, name) = (id.to_owned(), name.to_owned());
+    pub fn call(head: CallHead, is_custom: bool) -> Item {
         if is_custom {
-            Item::Custom { call_id, name, input: FreeText::default() }
+            Item::Custom { head, input: FreeText::default() }
         } else {
-            Item::Call { call_id, name, arguments: String::new() }
+            Item::Call { head, arguments: String::new() }
         }
     }
 
@@ -85,7 +98,8 @@ impl Item {
     pub fn id(&self, answer: &str, index: u32) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
-            Item::Reasoning { .. } => "rs",
+            Item::Encrypted(EncryptedItem { id: Some(id), .. }) => return id.clone(),
+            Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
             Item::Call { .. } => "fc",
             Item::Custom { .. } => "ctc",
         };
@@ -102,23 +116,24 @@ impl Item {
                 o.str("type", "message").str("id", &id).str("status", status).str("role", "assistant");
                 o.array("content", |a| parts.iter().for_each(|part| _ = a.raw(&part.json())));
             }
-            Item::Reasoning { text, encrypted } => {
-                // Without a status, which the API refuses when the item comes back.
+            // Reasoning has no status, which the API refuses when the item comes back.
+            Item::Reasoning { text } => {
                 o.str("type", "reasoning").str("id", &id).array("summary", |a| {
                     if !text.is_empty() {
                         a.object(|o| summary(o, text));
                     }
                 });
-                if let Some(encrypted) = encrypted {
-                    o.raw("encrypted_content", encrypted);
-                }
             }
-            Item::Call { call_id, name, arguments } => {
-                o.str("type", "function_call").str("id", &id).str("call_id", call_id).str("name", name);
+            Item::Encrypted(item) => {
+                o.str("type", "reasoning").str("id", &id).raw("summary", "[]");
+                o.str("encrypted_content", &item.content);
+            }
+            Item::Call { head, arguments } => {
+                head.write(&mut o, "function_call", &id);
                 o.str("arguments", arguments).str("status", status);
             }
-            Item::Custom { call_id, name, input } => {
-                o.str("type", "custom_tool_call").str("id", &id).str("call_id", call_id).str("name", name);
+            Item::Custom { head, input } => {
+                head.write(&mut o, "custom_tool_call", &id);
                 o.str("input", input.text()).str("status", status);
             }
         }
@@ -132,10 +147,21 @@ pub(super) fn summary(o: &mut Object<'_>, text: &str) {
     o.str("type", "summary_text").str("text", text);
 }
 
-/// The reasoning that only the API can read, as a JSON string, out of the `provider` data of a step.
-pub(super) fn encrypted_content(provider: &str) -> Option<String> {
-    let content = Raw::parse(provider).ok()?.at(&["openai-responses", "item", "encrypted_content"])?;
-    content.str().filter(|text| !text.is_empty()).map(|text| event::quoted(&text))
+impl CallHead {
+    fn write(&self, o: &mut Object<'_>, kind: &str, id: &str) {
+        o.str("type", kind).str("id", id).str("call_id", &self.call_id).str("name", &self.name);
+        o.maybe_str("namespace", self.namespace.as_deref());
+    }
+}
+
+impl EncryptedItem {
+    /// The item in the `provider` data of a step, if that is of this API and encrypted.
+    pub fn of(provider: &str) -> Option<EncryptedItem> {
+        let provider = Raw::parse(provider).ok()?;
+        let item = provider.at(&["openai-responses", "item"])?;
+        let text = |key: &str| item.get_str(key).filter(|text| !text.is_empty()).map(std::borrow::Cow::into_owned);
+        Some(EncryptedItem { id: text("id"), content: text("encrypted_content")? })
+    }
 }
 
 /// What was written here is UTF-8.
