@@ -125,13 +125,14 @@ const direct = { chat, responses, messages };
 
 async function ask(job) {
   const { id, client, front, form } = job;
+  const start = performance.now();
   const limit = new Promise((_, no) => setTimeout(() => no(new Error('no answer within 90 s')), 90_000).unref());
   try {
     const found = await Promise.race([client === 'ai-sdk' ? aiSdk(job) : direct[front](job), limit]);
-    return { id, client, front, form, ...found };
+    return { id, client, front, form, seconds: (performance.now() - start) / 1000, ...found };
   } catch (e) {
     const status = e?.status ?? e?.statusCode ?? null;
-    return { id, client, front, form, error: { kind: e?.constructor?.name ?? typeof e, status, message: String(e?.message ?? JSON.stringify(e)).slice(0, 600) } };
+    return { id, client, front, form, seconds: (performance.now() - start) / 1000, error: { kind: e?.constructor?.name ?? typeof e, status, message: String(e?.message ?? JSON.stringify(e)).slice(0, 600) } };
   }
 }
 

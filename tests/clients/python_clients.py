@@ -4,7 +4,7 @@
 A job is {id, client, front, form, base, model, tools}; `form` is `stream` or `whole`. A result is the job's id, client, front and form with
 what the client returned: {text, reasoning, calls: [[id, name, arguments as JSON text]], finish, usage: {input, output, total}}, or {error}.
 """
-import asyncio, collections, json, sys
+import asyncio, collections, json, sys, time
 import anthropic, openai
 
 ASK = "What is to be done?"
@@ -125,12 +125,13 @@ FRONTS = {"chat": chat, "responses": responses, "messages": messages}
 
 
 async def ask(job):
-    result = {k: job[k] for k in ("id", "client", "front", "form")}
+    result, start = {k: job[k] for k in ("id", "client", "front", "form")}, time.monotonic()
     try:
         result.update(await asyncio.wait_for(FRONTS[job["front"]](job), 90))
     except Exception as e:  # whatever a client raises is its result
         status = getattr(e, "status_code", None)
         result["error"] = {"kind": type(e).__name__, "status": status, "message": str(e)[:600]}
+    result["seconds"] = time.monotonic() - start
     print(json.dumps(result), flush=True)
 
 

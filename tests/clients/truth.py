@@ -19,6 +19,7 @@ class Truth:
     finish: str  # stop, tool_calls, length, content_filter
     usage: dict
     failed: bool  # the provider's own error, or a body that ends before its end
+    in_text: object  # [text, calls, finish] when calls or reasoning in the text are read too, if that differs
 
 
 def openai_tool(tool):
@@ -59,6 +60,9 @@ class Reading:
     def __init__(self):
         self.text, self.refusal, self.usage, self.finish, self.failed, self.calls = "", "", {}, None, False, {}
 
+    def ordered(self):
+        return [self.calls[index] for index in sorted(self.calls)]
+
     def take(self, e):
         kind = e["type"]
         if kind == "content_delta":
@@ -76,26 +80,27 @@ class Reading:
             self.calls[e["index"]] = [e["tool_name"], None if broken else e["arguments"]]
 
 
-def readings(bin, folder, api, labels, tag=False):
-    """The readings of many bodies, by file."""
-    found = collections.defaultdict(Reading)
+def readings(bin, folder, api, labels, reads_text):
+    """The readings of many bodies, by file. With `reads_text` calls and reasoning that the model wrote as text are read, as tc-serve does."""
+    exe = lambda name: os.path.join(bin, name)
     replay = [x for label in labels for x in ("--replay", label["file"])]
-    commands = [["llm-stream", "--no-time", "--api", api, "--speed", "max", *replay]]
-    if tag:
-        commands.append(["tag-parse", "--no-time", "--when", "always"])
-    commands.append(["tc-accumulate", "--no-time"])
-    with tempfile.TemporaryFile() as out:
-        source, running = subprocess.DEVNULL, []
-        for i, command in enumerate(commands):
-            last = i == len(commands) - 1
-            child = subprocess.Popen([os.path.join(bin, command[0]), *command[1:]], cwd=folder, stdin=source, stdout=out if last else subprocess.PIPE, stderr=subprocess.DEVNULL)
-            if source is not subprocess.DEVNULL:
-                source.close()
-            source = child.stdout
-            running.append(child)
-        for child in running:
-            child.wait()
+    with tempfile.TemporaryFile() as events, tempfile.TemporaryFile() as out:
+        subprocess.run([exe("llm-stream"), "--no-time", "--api", api, "--speed", "max", *replay], cwd=folder, stdin=subprocess.DEVNULL, stdout=events, stderr=subprocess.DEVNULL)
+        events.seek(0)
+        if reads_text:
+            tools = {label["file"]: [{"type": "function", "function": tool} for tool in tools_of(label)] for label in labels}
+            with tempfile.TemporaryFile() as offered:
+                for line in events:
+                    if b'"type":"stream_start"' in line[:40]:
+                        e = json.loads(line)
+                        line = json.dumps({**e, "tools": tools[e["stream"]]}).encode() + b"\n"
+                    offered.write(line)
+                offered.seek(0), events.seek(0), events.truncate()
+                subprocess.run([exe("tag-parse"), "--no-time", "--when", "always", "--dialect", "auto"], stdin=offered, stdout=events, stderr=subprocess.DEVNULL)
+            events.seek(0)
+        subprocess.run([exe("tc-accumulate"), "--no-time"], stdin=events, stdout=out, stderr=subprocess.DEVNULL)
         out.seek(0)
+        found = collections.defaultdict(Reading)
         for line in out:
             e = json.loads(line)
             if not e.get("choice"):
@@ -110,21 +115,28 @@ def load(index, bin):
     labels = [l for l in labels if "part" not in l and os.path.splitext(l["file"])[1] in TYPES]
     found = {}
     for api in {l["api"] for l in labels}:
-        for tag in (False, True):
-            mine = [l for l in labels if l["api"] == api and (l.get("tools_mode") == "tag") == tag]
-            if mine:
-                found.update(readings(bin, folder, api, mine, tag))
-    return [truth_of(label, found[label["file"]]) for label in labels]
+        mine = [l for l in labels if l["api"] == api]
+        plain, tagged = (readings(bin, folder, api, mine, reads_text) for reads_text in (False, True))
+        found.update({l["file"]: (plain[l["file"]], tagged[l["file"]]) for l in mine})
+    return [truth_of(label, *found[label["file"]]) for label in labels]
 
 
-def truth_of(label, reading):
+def truth_of(label, reading, tagged):
     if "content_sha256" in label:
         digest = hashlib.sha256(reading.text.encode()).hexdigest()
         if (len(reading.text), digest) != (label["content_len"], label["content_sha256"]):
             raise SystemExit(f"matrix: {label['id']}: llm-stream does not read the labelled text; mend that first")
     calls = [[c["name"], c["arguments"]] for c in label["calls"]]
     failed = bool(label["stream_error"]) if "stream_error" in label else reading.failed
-    finish = reading.finish
-    if finish in ("stop", "tool_calls"):
-        finish = "tool_calls" if calls else "stop"
-    return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, calls, finish, reading.usage, failed or finish in ("error", "cut", None))
+    failed = failed or reading.finish in ("error", "cut", None)
+    in_text = [tagged.text, tagged.ordered(), finish_of(tagged, tagged.calls)]
+    if in_text[:2] == [reading.text, reading.ordered()] and not label.get("dialect"):
+        in_text = None
+    return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, calls, finish_of(reading, calls), reading.usage, failed, in_text)
+
+
+def finish_of(reading, calls):
+    """The reason as it has to be: calls that came make `tool_calls` of `stop`."""
+    if reading.finish not in ("stop", "tool_calls"):
+        return reading.finish
+    return "tool_calls" if calls else "stop"
