@@ -1,5 +1,6 @@
 //! What a log holds: the messages of a conversation.
 
+use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -9,6 +10,8 @@ use std::collections::HashMap;
 pub struct Conversation {
     /// In order.
     pub messages: Vec<Message>,
+    /// The same as a client wrote it.
+    pub(crate) verbatim: Option<Verbatim>,
 }
 
 /// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
@@ -86,6 +89,11 @@ impl Conversation {
         (talk, problems)
     }
 
+    /// A conversation of these messages.
+    pub(crate) fn of(messages: Vec<Message>) -> Conversation {
+        Conversation { messages, verbatim: None }
+    }
+
     /// Takes one line; `turns` holds the turn of each stream.
     fn line<'l>(&mut self, line: &'l str, turns: &mut HashMap<Option<&'l str>, OpenTurn>) -> Result<(), String> {
         let event = Raw::parse(line).map_err(|why| format!("no JSON: {why}"))?;
@@ -127,7 +135,7 @@ impl Conversation {
 
     /// The same conversation with refusals as text.
     pub(crate) fn with_refusals_as_text(self) -> Conversation {
-        Conversation { messages: self.messages.into_iter().map(Message::with_refusal_as_text).collect() }
+        Conversation::of(self.messages.into_iter().map(Message::with_refusal_as_text).collect())
     }
 }
 

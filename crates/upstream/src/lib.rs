@@ -21,6 +21,7 @@ mod stream;
 pub mod tape;
 mod turn;
 mod usage;
+mod verbatim;
 
 pub use api::Api;
 pub use capability::{Answer, Question, capability_key, plain_url, questions};

@@ -58,6 +58,8 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if talk.messages.is_empty() && options.system.is_none() {
         return Err(RequestError::Empty);
     }
+    let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(api, talk.messages.len()));
+    let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
     let talk = gated(talk);
     let talk = if provider.has_refusals { talk } else { talk.with_refusals_as_text() };
     let mut body = match options.dialect {
@@ -67,6 +69,9 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         }
         None => (provider.body)(&talk, options)?,
     };
+    if let Some(verbatim) = verbatim {
+        verbatim.put(&mut body);
+    }
     for (key, value) in &options.params {
         body.insert(key.clone(), value.clone());
     }

@@ -3,7 +3,9 @@
 use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
+use crate::Api;
 use crate::conversation::Message;
+use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
 /// Reads the body.
@@ -12,18 +14,17 @@ use serde_json::{Map, Value, json};
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
-    let mut request = InboundRequest::begin(body, &["system", "messages", "tools", "tool_choice"]);
-    let verbatim = std::mem::take(&mut request.verbatim);
-    let choice = verbatim.get("tool_choice");
-    request.set_tools(verbatim.get("tools"), choice, &mut notes);
+    let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic));
+    let choice = members.get("tool_choice");
+    request.set_tools(members.get("tools"), choice, &mut notes);
     // The choice holds a setting besides, which `parameters_for` reads.
     let has_tools = request.tools.is_some() || !request.provider_tools.is_empty();
     if let Some(choice) = choice.filter(|choice| has_tools && choice.get("disable_parallel_tool_use").is_some()) {
         request.params.insert("tool_choice".to_owned(), choice.clone());
     }
     let mut talk = ConversationDraft::default();
-    system(verbatim.get("system"), &mut talk);
-    let messages = verbatim.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    system(members.get("system"), &mut talk);
+    let messages = members.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
         match message.get("role").and_then(Value::as_str) {
@@ -40,8 +41,9 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
             None => notes.add(format!("messages[{at}]: not a message with a role, it is skipped")),
         }
     }
-    request.verbatim = verbatim;
-    request.end(talk.into_messages(), "messages", notes)
+    let mut request = request.end(talk.into_messages(), "messages", notes)?;
+    request.keep(Api::Anthropic, members);
+    Ok(request)
 }
 
 /// A system prompt: a text, or blocks of text.

@@ -3,6 +3,7 @@
 
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
+use crate::Api;
 use crate::conversation::Message;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     let (functions, called) = (take("functions"), take("function_call"));
     let (tools, choice) = (take("tools").or(functions), take("tool_choice").or(called));
     let include_usage = take("stream_options").and_then(|options| options.get("include_usage")?.as_bool());
-    let mut request = InboundRequest::begin(body, &[]);
+    let (mut request, _) = InboundRequest::begin(body, &[]);
     request.include_usage = include_usage.unwrap_or_default();
     request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
     request.drop_parallel_without_tools();
@@ -33,7 +34,14 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
         };
         read.extend(message(fields, at, &mut open, &mut notes).map(Message::new));
     }
-    request.end(read, "messages", notes)
+    let mut request = request.end(read, "messages", notes)?;
+    // Other servers of this API may have tools of their own, such as the web search of GLM.
+    if !request.provider_tools.is_empty() {
+        let members = [("tools", tools), ("tool_choice", choice)];
+        let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        request.keep(Api::OpenaiChat, members.collect());
+    }
+    Ok(request)
 }
 
 /// The calls of `function_call`, which have no id: made-up ids by the function's name.

@@ -5,6 +5,8 @@ use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, i
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
 use super::tools::full_name;
+use crate::Api;
+use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
 /// Reads the body.
@@ -13,18 +15,17 @@ use serde_json::{Map, Value, json};
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
-    let mut request = InboundRequest::begin(body, &["instructions", "input", "tools", "tool_choice"]);
-    let verbatim = std::mem::take(&mut request.verbatim);
-    request.set_tools(verbatim.get("tools"), verbatim.get("tool_choice"), &mut notes);
+    let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses));
+    request.set_tools(members.get("tools"), members.get("tool_choice"), &mut notes);
     request.drop_parallel_without_tools();
     let mut items = Items::default();
-    match verbatim.get("instructions") {
+    match members.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),
         // The form that an answer of the API has.
         Some(Value::Array(list)) => list.iter().for_each(|item| items.item(item, "instructions", 0, &mut notes)),
         _ => {}
     }
-    match verbatim.get("input") {
+    match members.get("input") {
         Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
         Some(Value::Array(list)) => {
             list.iter().enumerate().for_each(|(at, item)| items.item(item, "input", at, &mut notes));
@@ -33,8 +34,9 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         _ => {}
     }
     items.close();
-    request.verbatim = verbatim;
-    request.end(items.talk.into_messages(), "input", notes)
+    let mut request = request.end(items.talk.into_messages(), "input", notes)?;
+    request.keep(Api::OpenaiResponses, members);
+    Ok(request)
 }
 
 /// The items so far. Those of one answer are one message of a conversation.

@@ -3,7 +3,9 @@
 use super::choice;
 use super::notes::Notes;
 use super::tools::{InboundTools, NamespacedTool};
+use crate::Api;
 use crate::conversation::{Conversation, Message};
+use crate::verbatim::Verbatim;
 use json::ToolList;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -27,10 +29,6 @@ pub struct InboundRequest {
     pub tool_choice: Option<String>,
     /// Every other member of the body, as the client sent it; see [`crate::parameters_for`].
     pub params: Map<String, Value>,
-    /// The members of the body that became the conversation, the tools and the choice, as the client sent them, for an upstream of the same
-    /// API: blocks of Anthropic and items of OpenAI Responses hold more than a conversation can. Empty for chat completions, whose messages
-    /// are those of a conversation.
-    pub verbatim: Map<String, Value>,
     /// Whether the answer is a stream.
     pub streams: bool,
     /// Whether a chat stream ends with a chunk of usage.
@@ -57,17 +55,17 @@ pub enum InboundError {
 }
 
 impl InboundRequest {
-    /// A request with what all APIs have alike, which is taken out of `body`. The members named in `verbatim` are taken out too, and kept.
-    pub(crate) fn begin(mut body: Map<String, Value>, verbatim: &[&str]) -> InboundRequest {
+    /// A request with what all APIs have alike, which is taken out of `body`. Also returns the members of these names, which are taken out too.
+    pub(crate) fn begin(mut body: Map<String, Value>, names: &[&str]) -> (InboundRequest, Map<String, Value>) {
         let model = body.shift_remove("model").and_then(|model| model.as_str().map(str::to_owned));
         let streams = body.shift_remove("stream").and_then(|streams| streams.as_bool()).unwrap_or_default();
-        let mut kept = Map::new();
-        for name in verbatim {
-            if let Some(value) = body.shift_remove(*name) {
-                kept.insert((*name).to_owned(), value);
+        let mut taken = Map::new();
+        for name in names {
+            if let Some(value) = body.shift_remove(*name).filter(|value| !value.is_null()) {
+                taken.insert((*name).to_owned(), value);
             }
         }
-        InboundRequest { model, streams, params: body, verbatim: kept, ..InboundRequest::default() }
+        (InboundRequest { model, streams, params: body, ..InboundRequest::default() }, taken)
     }
 
     /// Takes the tools and the choice among them.
@@ -88,6 +86,12 @@ impl InboundRequest {
         }
     }
 
+    /// Keeps the members that became the conversation and the tools, for an upstream of the same API.
+    pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
+        let messages = self.conversation.messages.len();
+        self.conversation.verbatim = Some(Verbatim::new(api, members, messages));
+    }
+
     /// The request with its messages, which `member` of the body holds.
     ///
     /// # Errors
@@ -106,7 +110,7 @@ impl InboundRequest {
                 why: format!("it has no message{}", why.unwrap_or_default()),
             });
         }
-        self.conversation = Conversation { messages };
+        self.conversation = Conversation::of(messages);
         self.notes = notes.into_list();
         Ok(self)
     }

@@ -167,6 +167,9 @@ fn result(message: &Message, position: usize) -> Result<Value, RequestError> {
     if content.as_array().is_none_or(|c| !c.is_empty()) {
         result.insert("content".to_owned(), content);
     }
+    if message.get("is_error").and_then(Value::as_bool) == Some(true) {
+        result.insert("is_error".to_owned(), true.into());
+    }
     Ok(Value::Object(result))
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn gated(talk: &Conversation) -> Conversation {
             _ => out.push(message.clone()),
         }
     }
-    Conversation { messages: out }
+    Conversation::of(out)
 }
 
 /// The message with calls that have a name, an id and an object as their arguments. `position` keeps made-up ids apart.

@@ -59,6 +59,8 @@ fn message(message: &Message) -> Value {
     let mut out = message.fields().clone();
     out.shift_remove("reasoning");
     out.shift_remove("provider");
+    // What Anthropic's clients add to a result; strict servers reject members that they do not know.
+    out.shift_remove("is_error");
     if message.role() != "assistant" {
         return Value::Object(out);
     }

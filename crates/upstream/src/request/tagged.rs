@@ -45,7 +45,7 @@ pub(crate) fn tagged(
         append(&prompt, &mut options, &mut messages);
     }
     (options.tools, options.tool_choice) = (None, None);
-    Ok((Conversation { messages }, options))
+    Ok((Conversation::of(messages), options))
 }
 
 /// The prompt that lists the tools; `None` if the model may not call any.
