@@ -42,7 +42,7 @@ pub use network::{Network, NetworkError, Proxy, Response};
 pub use recorder::{Recorder, RecorderError, TapeMode};
 pub use recording::{Recording, Speed, TimedRead};
 pub use redirect::{RedirectError, follow, redirect};
-pub use retry::Wait;
+pub use retry::{Wait, retry_after};
 pub use route::{AddressError, Route, secrets_in_url, with_path_of};
 pub use trouble::Trouble;
 pub use upstream::{Request, tape::Head};

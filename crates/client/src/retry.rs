@@ -1,6 +1,7 @@
 //! Whether a request is sent again, and how long to wait before that. Nothing here sleeps or looks at a clock.
 
 use std::time::{Duration, SystemTime};
+use upstream::tape::Head;
 
 /// The longest wait that is accepted. A longer one is an error at once: a person would rather decide than watch a command wait.
 const MAX_WAIT: Duration = Duration::from_secs(120);
@@ -15,6 +16,28 @@ const MAX_BACK_OFF: Duration = Duration::from_secs(8);
 /// and Anthropic's own clients retry on the same (<https://github.com/openai/openai-python>, `_should_retry`).
 pub fn may_retry(status: u16) -> bool {
     matches!(status, 408 | 409 | 429 | 500..=599)
+}
+
+/// The wait that the answer's headers ask for, with the header as `name: value`. `header` and `now` are those of [`Wait::new`].
+fn asked<'h>(header: impl Fn(&str) -> Option<&'h str>, now: SystemTime) -> Option<(Duration, String)> {
+    // The server's own `date` is the reference: a wrong clock on either side changes nothing, and a replayed answer gives
+    // the same wait.
+    let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
+    let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
+    ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
+        let text = header(name)?.trim();
+        let time = match name {
+            "retry-after-ms" => number(text, 0.001),
+            _ => number(text, 1.0).or_else(|| date(text)),
+        };
+        Some((time?, format!("{name}: {text}")))
+    })
+}
+
+/// The wait that the headers of an answer ask for, if they ask for one. It may be longer than a [`Wait`] that is granted. A date counts from
+/// the answer's own, or from `now`.
+pub fn retry_after(head: &Head, now: SystemTime) -> Option<Duration> {
+    asked(|name| head.header(name), now).map(|(time, _)| time)
 }
 
 /// A wait before a request is sent again.
@@ -33,19 +56,7 @@ impl Wait {
     /// `retry-after` counts from the answer's own `date`, or from `now`. `chance` (0 to 1) shortens the back-off by 0 to 25 %, so
     /// that clients do not all retry at the same moment.
     pub fn new<'h>(attempt: u32, header: impl Fn(&str) -> Option<&'h str>, now: SystemTime, chance: f64) -> Wait {
-        // The server's own `date` is the reference: a wrong clock on either side changes nothing, and a replayed answer gives
-        // the same wait.
-        let now = header("date").and_then(|text| httpdate::parse_http_date(text).ok()).unwrap_or(now);
-        let date = |text: &str| Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default());
-        let asked = ["retry-after-ms", "retry-after"].into_iter().find_map(|name| {
-            let text = header(name)?.trim();
-            let time = match name {
-                "retry-after-ms" => number(text, 0.001),
-                _ => number(text, 1.0).or_else(|| date(text)),
-            };
-            Some((time?, format!("{name}: {text}")))
-        });
-        match asked {
+        match asked(header, now) {
             Some((time, header)) => Wait { time, longest: time, header: Some(header) },
             None => {
                 let longest = FIRST_WAIT.saturating_mul(1 << (attempt.max(1) - 1).min(8)).min(MAX_BACK_OFF);

@@ -25,11 +25,13 @@ pub(crate) struct Failure {
     pub retryable: bool,
     /// The provider's own error, as JSON on one line.
     pub provider: Option<String>,
+    /// The status of the provider's HTTP response, where that was an error.
+    pub status: Option<u16>,
 }
 
 impl Failure {
     pub(crate) fn new(code: &str, message: impl Into<String>, retryable: bool) -> Self {
-        Failure { code: code.to_owned(), message: message.into(), retryable, provider: None }
+        Failure { code: code.to_owned(), message: message.into(), retryable, ..Failure::default() }
     }
 
     /// This failure with a remedy, where there is one. `native`: the request had tools.
@@ -53,6 +55,7 @@ impl Failure {
             message: text(self.message),
             retryable: self.retryable,
             provider: self.provider.map(|json| redactor.json_text(&json).into_owned()),
+            status: self.status,
         }
     }
 
@@ -89,6 +92,7 @@ impl Failure {
         failure.message =
             format!("HTTP {status}: {}", if failure.message.is_empty() { "no message" } else { &failure.message });
         failure.code = format!("http_{status}");
+        failure.status = Some(status);
         failure.retryable = retryable(status);
         failure
     }
@@ -102,8 +106,8 @@ impl Failure {
             return Failure {
                 code: "provider_error".into(),
                 message: message.into_owned(),
-                retryable: false,
                 provider,
+                ..Failure::default()
             };
         }
         let number = ["code", "status", "http_status", "status_code"].iter().find_map(|key| {
@@ -126,7 +130,7 @@ impl Failure {
         let retryable =
             status.is_some_and(retryable) || RETRYABLE.iter().any(|w| code.to_ascii_lowercase().contains(w));
         let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| "the provider reports an error".to_owned());
-        Failure { code, message, retryable, provider }
+        Failure { code, message, retryable, provider, status: None }
     }
 }
 

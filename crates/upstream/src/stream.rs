@@ -21,6 +21,7 @@ use crate::recognise::mismatch;
 use crate::turn::Turn;
 use event::payload::{FinishReason, SessionStats};
 use event::{Index, Raw, Sink};
+use std::time::Duration;
 
 /// The default of [`StreamOptions::max_frame`].
 const MAX_FRAME: usize = 64 << 20;
@@ -73,6 +74,11 @@ impl Stream {
     pub fn whole(&mut self, body: &[u8], out: &mut dyn Sink) {
         self.push(body, out);
         self.finish(End::Eof, out);
+    }
+
+    /// Takes how long the provider asks to wait, by the headers of a response whose HTTP status is an error.
+    pub fn retry_after(&mut self, time: Option<Duration>) {
+        self.reader.turn.retry_after(time);
     }
 
     /// Takes the body of a response whose HTTP status is an error, and ends with an `error` event. `advice` goes behind what the

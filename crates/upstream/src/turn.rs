@@ -9,6 +9,7 @@ use event::payload::{
 };
 use event::{Choices, Json, Kind, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// The name that events of this crate carry as their `source`.
 const SOURCE: &str = "llm-stream";
@@ -29,6 +30,8 @@ pub(crate) struct Turn {
     error: Option<(String, String)>,
     choices: Choices<TurnChoice>,
     stats: SessionStats,
+    /// How long the provider asks to wait after an error, in milliseconds.
+    retry_after_ms: Option<u64>,
     scratch: String,
 }
 
@@ -58,6 +61,7 @@ impl Turn {
             error: None,
             choices: Choices::default(),
             stats: SessionStats::default(),
+            retry_after_ms: None,
             scratch: String::new(),
         }
     }
@@ -83,6 +87,11 @@ impl Turn {
         if !self.started {
             self.offered = self.offered.or(tools);
         }
+    }
+
+    /// Takes how long the provider asks to wait after an error.
+    pub(crate) fn retry_after(&mut self, time: Option<Duration>) {
+        self.retry_after_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     }
 
     /// Notes that this choice exists, so that the stream is whole only when it has finished too.
@@ -219,6 +228,8 @@ impl Turn {
             Error {
                 retryable: failure.retryable,
                 provider: failure.provider.as_deref().map(Json::of),
+                status: failure.status.map(u32::from),
+                retry_after_ms: failure.status.and(self.retry_after_ms),
                 ..Error::new(SOURCE, &failure.code, &failure.message)
             },
             out,
