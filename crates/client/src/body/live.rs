@@ -59,8 +59,29 @@ impl LiveBody {
 
     pub(crate) fn recorded(self, error: Option<&Error>) -> Option<Box<Exchange>> {
         let after = self.ended.unwrap_or_else(|| elapsed(self.sent)).saturating_sub(self.last);
+        if self.ended.is_none() && error.is_none() {
+            tokio::spawn(skip_rest(self.response));
+        }
         Some(Box::new(Exchange { end: Some((after, ending(error))), ..*self.recording? }))
     }
+}
+
+/// The longest time for what follows a provider's end mark, and the most bytes of it.
+const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
+
+/// Reads what follows a provider's end mark, which is nothing but the end of the body. A connection whose body was read to its end serves
+/// the next request; any other is closed.
+async fn skip_rest(mut response: reqwest::Response) {
+    let mut left = REST.1;
+    let rest = async {
+        while let Ok(Some(bytes)) = response.chunk().await {
+            left = left.saturating_sub(bytes.len());
+            if left == 0 {
+                return;
+            }
+        }
+    };
+    let _ = tokio::time::timeout(REST.0, rest).await;
 }
 
 /// How an answer ended, as a tape has it.
