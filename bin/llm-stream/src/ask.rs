@@ -3,12 +3,10 @@
 mod dry_run;
 mod opening;
 mod probe;
-mod session;
 mod settings;
-mod trouble;
 mod turn;
 
 pub use dry_run::dry_run;
 pub use probe::probe;
-pub use settings::{AskSettings, ConnectionSettings};
+pub use settings::AskSettings;
 pub use turn::turn;

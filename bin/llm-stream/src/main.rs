@@ -2,13 +2,13 @@
 
 mod args;
 mod ask;
-mod auto;
+mod host;
 mod input;
 mod output;
 mod replay;
-mod stream;
 mod task;
-mod turn;
+mod tools;
+mod watch;
 
 use args::Args;
 use std::process::ExitCode;

@@ -1,8 +1,10 @@
 //! `--replay`: recorded bodies and tapes as streams, one after the other.
 
-use crate::output::{Clock, Messages, Out};
-use crate::stream::{ResponseEnd, Watch, end, runtime, write_events};
-use crate::turn::{ToolsModeChoice, dialect, dialects, read_tools};
+use crate::host::StdoutHost;
+use crate::output::{Messages, Out};
+use crate::tools;
+use crate::watch::{Watch, runtime};
+use ::ask::{Host, ResponseEnd, ToolsModeChoice, dialect, dialects, end, write_events};
 use anyhow::{Context, Result, bail};
 use client::{Body, Faults, FileBody, Recording, Speed};
 use json::ToolList;
@@ -10,6 +12,7 @@ use redact::Redactor;
 use serde_json::Value;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 use stdio::{Failure, Status};
 use upstream::tape::{Exchange, Tape, is_tape};
 use upstream::{Api, LOOKED_AT, Stream, StreamOptions, recognise};
@@ -59,7 +62,7 @@ pub fn replay(settings: &ReplaySettings) -> Result<Status> {
     if settings.tools_mode == ToolsModeChoice::Tag {
         options.tools_mode = Some("tag".to_owned());
         options.dialect = Some(dialect.name.to_owned());
-        options.tools = settings.tools.as_deref().map(read_tools).transpose()?;
+        options.tools = settings.tools.as_deref().map(tools::read).transpose()?;
     }
     let messages = Messages::new(settings.is_verbose, settings.no_time, Redactor::default());
     runtime()?.block_on(async {
@@ -193,10 +196,11 @@ impl ReplayRun<'_> {
         let recording = Recording::of(exchange);
         match &exchange.head {
             Some(head) if !(200..300).contains(&head.status) => {
-                let mut clock = Clock::default();
-                clock.set(recording.ended, false, &self.out);
-                stream.error_body(head.status, &exchange.body(), None, &mut clock.sink(Some(name), &mut self.out));
-                self.out.check()?;
+                let mut host = StdoutHost::new(&self.watch, &mut self.out, Some(name));
+                host.set_time(recording.ended, false);
+                stream.retry_after(client::retry_after(head, SystemTime::now()));
+                stream.error_body(head.status, &exchange.body(), None, host.sink());
+                host.check()?;
                 Ok(())
             }
             _ => {
@@ -213,12 +217,14 @@ impl ReplayRun<'_> {
 
     /// Writes the events of one body.
     async fn write(&mut self, mut body: Body, mut stream: Stream, name: &str) -> Result<()> {
-        match write_events(&mut body, &mut stream, Some(name), &self.watch, &mut self.out).await? {
+        let mut host = StdoutHost::new(&self.watch, &mut self.out, Some(name));
+        match write_events(&mut body, &mut stream, &mut host).await? {
             ResponseEnd::Ended(_) => {}
             ResponseEnd::Lost(error) => {
-                stream.finish(end(&error), &mut Clock::default().sink(Some(name), &mut self.out));
+                host.set_time(None, false);
+                stream.finish(end(&error), host.sink());
             }
-            ResponseEnd::Signal(signal) => self.status = Status::Signal(signal),
+            ResponseEnd::Stopped(signal) => self.status = Status::Signal(signal),
         }
         Ok(())
     }

@@ -25,8 +25,6 @@ pub struct Recorder {
     mode: TapeMode,
     tape: Tape,
     redactor: Redactor,
-    /// Recorded and not yet in the file.
-    unsaved: Vec<Exchange>,
 }
 
 /// Why a tape cannot be used. Each message names the file.
@@ -58,7 +56,7 @@ impl Recorder {
             Err(e) if e.kind() == ErrorKind::NotFound => return Err(RecorderError::Missing(path)),
             Err(e) => return Err(RecorderError::Read(path, e)),
         };
-        Ok(Recorder { path, mode, tape, redactor: Redactor::default(), unsaved: vec![] })
+        Ok(Recorder { path, mode, tape, redactor: Redactor::default() })
     }
 
     /// Takes the redactor for requests and recordings.
@@ -115,28 +113,17 @@ impl Recorder {
         })
     }
 
-    /// Takes an exchange that has ended.
-    pub fn keep(&mut self, exchange: Exchange) {
-        self.unsaved.push(exchange);
-    }
-
-    /// Whether there are recordings to save: then a request was sent.
-    pub fn has_recorded(&self) -> bool {
-        !self.unsaved.is_empty()
-    }
-
-    /// Appends the recordings to the file, in one write, without secrets. `is_good` claims that the turn did not fail: in mode `auto`
-    /// a failed turn is not kept, since the next one would get its answers.
+    /// Appends what was recorded of one turn to the file, in one write, without secrets. `is_good` claims that the turn did not fail:
+    /// in mode `auto` a failed turn is not kept, since the next one would get its answers.
     ///
     /// # Errors
     /// [`RecorderError::Write`].
-    pub fn save(&mut self, is_good: bool) -> Result<(), RecorderError> {
-        let unsaved = std::mem::take(&mut self.unsaved);
-        if unsaved.is_empty() || (self.mode == TapeMode::Auto && !is_good) {
+    pub fn save(&mut self, recorded: Vec<Exchange>, is_good: bool) -> Result<(), RecorderError> {
+        if recorded.is_empty() || (self.mode == TapeMode::Auto && !is_good) {
             return Ok(());
         }
         let mut text = vec![];
-        for mut exchange in unsaved {
+        for mut exchange in recorded {
             exchange.redact(&self.redactor);
             text.push(b'\n');
             exchange.write(&mut text);

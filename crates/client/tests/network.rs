@@ -133,7 +133,7 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
     });
     let mut recorder = Recorder::open(path.clone(), TapeMode::Record).unwrap();
     recorder.set_redactor(&redact::Redactor::new(["s3cret-1".to_owned()]));
-    run(async {
+    let recorded = run(async {
         let mut request = request(&url);
         request.headers.push(("x-mine".to_owned(), "s3cret-1".to_owned()));
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &request, |name| name == "x-mine"));
@@ -141,15 +141,15 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
             network(&url).send(&request, TimeLimits::default(), recording).await.map_err(|(e, _)| e).unwrap();
         let mut body = response.body;
         while let PieceContent::Bytes(_) = body.next().await.what {}
-        recorder.keep(*body.recorded(None).unwrap());
+        let answered = *body.recorded(None).unwrap();
         let nobody = self::request("http://127.0.0.1:1");
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &nobody, |_| false));
         let (error, recorded) = network(&nobody.url).send(&nobody, TimeLimits::default(), recording).await.unwrap_err();
         let recorded = recorded.unwrap();
         assert_eq!((error.kind, recorded.end.unwrap().1), (ErrorKind::Refused, Ending::Reset));
-        recorder.keep(*recorded);
+        vec![answered, *recorded]
     });
-    recorder.save(true).unwrap();
+    recorder.save(recorded, true).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert!(!text.contains("s3cret") && text.contains("my [redacted]") && text.contains("request.headers.x-mine"));

@@ -3,8 +3,8 @@
 use super::opening::Opening;
 use super::settings::AskSettings;
 use crate::output::Out;
-use crate::stream::{Watch, runtime};
-use crate::turn::TurnDraft;
+use crate::watch::{Watch, runtime};
+use ::ask::TurnDraft;
 use anyhow::Result;
 use serde_json::Value;
 use std::io::IsTerminal;
@@ -21,7 +21,7 @@ pub fn dry_run(settings: &AskSettings) -> Result<Status> {
         let mut out = opening.out();
         opening.converse(&watch, &mut out, false)?;
         if watch.signal().is_none() {
-            opening.decide(None, &watch, &out).await?;
+            opening.decide(None, &watch, &mut out).await?;
         }
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));

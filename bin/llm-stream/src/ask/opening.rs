@@ -1,20 +1,23 @@
 //! What a turn, a dry run and a probe begin with: the tape, the turn, standard input, and the form of the tools.
 
 use super::settings::AskSettings;
-use crate::auto::AutoMode;
-use crate::input;
+use crate::host::StdoutHost;
 use crate::output::{Messages, Out};
-use crate::stream::Watch;
-use crate::turn::{ToolsModeChoice, TurnDraft};
+use crate::watch::Watch;
+use crate::{input, tools};
+use ::ask::{AutoMode, Provider, ToolsModeChoice, TurnDraft, TurnOptions};
 use anyhow::{Result, anyhow};
 use client::{Network, Recorder, RecorderError};
 use event::payload::Warning;
+use json::ToolList;
+use std::cell::RefCell;
+use std::sync::Arc;
 use stdio::Failure;
 
 /// The tape and the turn.
 pub struct Opening<'s> {
     pub settings: &'s AskSettings,
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<RefCell<Recorder>>,
     pub turn: TurnDraft,
 }
 
@@ -29,21 +32,33 @@ impl<'s> Opening<'s> {
             RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
             e => e.into(),
         })?;
-        let turn = TurnDraft::new(&settings.turn, recorder.as_ref().and_then(Recorder::first), is_probe)?;
-        let mut opening = Opening { settings, recorder, turn };
+        let provider = Provider::new(&settings.provider, recorder.as_ref().and_then(Recorder::first), is_probe)?;
+        let tools = settings.tools.as_deref().map(tools::read).transpose()?;
+        let turn = TurnOptions {
+            model: None,
+            system: settings.system.clone(),
+            tools: tools.as_deref().map(ToolList::read).transpose()?.map(Arc::new),
+            tool_choice: settings.tool_choice.clone(),
+            params: vec![],
+            headers: vec![],
+            streams: settings.streams,
+            id: None,
+        };
+        let turn = TurnDraft::new(Arc::new(provider), turn)?;
+        let mut opening = Opening { settings, recorder: recorder.map(RefCell::new), turn };
         opening.hide_secrets();
         Ok(opening)
     }
 
     /// Whether every answer comes from the tape.
     pub fn is_offline(&self) -> bool {
-        self.recorder.as_ref().is_some_and(Recorder::is_offline)
+        self.recorder.as_ref().is_some_and(|r| r.borrow().is_offline())
     }
 
     /// Takes the key of the turn.
     ///
     /// # Errors
-    /// See [`crate::turn::KeySource::key`].
+    /// See [`::ask::KeySource::key`].
     pub fn take_key(&mut self) -> Result<()> {
         self.turn.take_key()?;
         self.hide_secrets();
@@ -51,8 +66,8 @@ impl<'s> Opening<'s> {
     }
 
     fn hide_secrets(&mut self) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.set_redactor(self.turn.redactor());
+        if let Some(recorder) = &self.recorder {
+            recorder.borrow_mut().set_redactor(self.turn.redactor());
         }
     }
 
@@ -67,7 +82,7 @@ impl<'s> Opening<'s> {
     /// # Errors
     /// When the system's certificates cannot be read.
     pub fn network(&self) -> Result<Network> {
-        Ok(Network::new(&self.turn.route, self.settings.connection.connect_timeout)?)
+        Ok(Network::new(&self.turn.provider.route, self.settings.connection.connect_timeout)?)
     }
 
     /// Returns the [`AutoMode`] of this turn, which can decide how the model learns of its tools.
@@ -91,7 +106,8 @@ impl<'s> Opening<'s> {
             content.report(out.messages());
         }
         let question = input::question(self.settings.prompt.as_deref(), content.text);
-        Ok(self.turn.converse(content.conversation, question.as_deref()))
+        self.turn.converse(content.conversation);
+        Ok(question.map(|question| self.turn.ask(&question)))
     }
 
     /// Whether the model has used up its `max_steps` answers since the last message of the user. Without that limit it never
@@ -106,12 +122,12 @@ impl<'s> Opening<'s> {
     ///
     /// # Errors
     /// As [`AutoMode::decide`].
-    pub async fn decide(&mut self, network: Option<&Network>, watch: &Watch, out: &Out) -> Result<bool> {
-        if self.settings.turn.tools_mode != ToolsModeChoice::Auto || !self.turn.has_tools() || self.is_enough() {
+    pub async fn decide(&mut self, network: Option<&Network>, watch: &Watch, out: &mut Out) -> Result<bool> {
+        if self.settings.provider.tools_mode != ToolsModeChoice::Auto || !self.turn.has_tools() || self.is_enough() {
             return Ok(false);
         }
         let auto = self.auto();
-        let decision = auto.decide(self.recorder.as_ref(), network, watch, out.messages()).await?;
+        let decision = auto.decide(self.recorder.as_ref(), network, &StdoutHost::new(watch, out, None)).await?;
         if watch.signal().is_none() {
             out.messages().verbose(format_args!("tools mode auto: {}", auto.show(&decision)));
         }

@@ -2,7 +2,8 @@
 
 use super::opening::Opening;
 use super::settings::AskSettings;
-use crate::stream::{Watch, runtime};
+use crate::host::StdoutHost;
+use crate::watch::{Watch, runtime};
 use anyhow::Result;
 use stdio::Status;
 
@@ -20,7 +21,7 @@ pub fn probe(settings: &AskSettings) -> Result<Status> {
         let mut out = opening.out();
         let network = if opening.recorder.is_some() { None } else { Some(opening.network()?) };
         let auto = opening.auto();
-        let decision = auto.find(network.as_ref(), &watch, out.messages(), true).await?;
+        let decision = auto.find(network.as_ref(), &StdoutHost::new(&watch, &mut out, None), true).await?;
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }

@@ -1,10 +1,8 @@
 //! The settings of a probe, a dry run and a turn.
 
-use crate::auto::AutoSettings;
-use crate::turn::TurnSettings;
-use client::{Speed, TapeMode};
+use ::ask::{AutoSettings, ConnectionSettings, ProviderSettings, TapeSettings};
+use client::Speed;
 use std::path::PathBuf;
-use std::time::Duration;
 use stdio::Filter;
 
 /// The settings of a probe, a dry run and a turn.
@@ -12,14 +10,22 @@ use stdio::Filter;
 pub struct AskSettings {
     /// What was typed as the question.
     pub prompt: Option<String>,
-    /// What to ask for.
-    pub turn: TurnSettings,
+    /// Whom to ask.
+    pub provider: ProviderSettings,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The file of the tools.
+    pub tools: Option<PathBuf>,
+    /// `auto`, `none`, `required` or a tool's name.
+    pub tool_choice: Option<String>,
+    /// Whether to ask for a stream.
+    pub streams: bool,
     /// How to decide between native calls and tags; also for a turn in another mode, which `--probe` may ask about.
     pub auto: AutoSettings,
     /// How to reach the provider.
     pub connection: ConnectionSettings,
     /// The tape, if one is used.
-    pub tape: Option<(PathBuf, TapeMode)>,
+    pub tape: Option<TapeSettings>,
     /// How fast a recorded answer is played.
     pub speed: Speed,
     /// The most answers since the last user's message.
@@ -28,19 +34,4 @@ pub struct AskSettings {
     pub filter: Filter,
     /// `--verbose`.
     pub is_verbose: bool,
-}
-
-/// How a provider is reached.
-#[derive(Clone, Copy, Debug)]
-pub struct ConnectionSettings {
-    /// How often a request is sent again.
-    pub retries: u32,
-    /// The longest time for everything.
-    pub timeout: Option<Duration>,
-    /// The longest time to connect.
-    pub connect_timeout: Duration,
-    /// The longest silence.
-    pub idle_timeout: Duration,
-    /// Whether to ask for the whole answer when streaming is refused.
-    pub falls_back: bool,
 }

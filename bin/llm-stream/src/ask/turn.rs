@@ -1,9 +1,10 @@
 //! The next turn of the conversation on standard input.
 
 use super::opening::Opening;
-use super::session::AskSession;
 use super::settings::AskSettings;
-use crate::stream::{Watch, runtime};
+use crate::host::StdoutHost;
+use crate::watch::{Watch, runtime};
+use ::ask::Session;
 use anyhow::Result;
 use event::Json;
 use event::payload::{Error, Message};
@@ -26,13 +27,13 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
         let question = opening.converse(&watch, &mut out, true)?;
         let mut may_tag = false;
         if watch.signal().is_none() {
-            may_tag = opening.decide(network.as_ref(), &watch, &out).await?;
+            may_tag = opening.decide(network.as_ref(), &watch, &mut out).await?;
         }
         if let Some(signal) = watch.signal() {
             return Ok(Status::Signal(signal));
         }
         let request = opening.turn.request(opening.turn.form)?;
-        if !opening.recorder.as_ref().is_some_and(|r| r.has_answer(opening.turn.model(), &request)) {
+        if !opening.recorder.as_ref().is_some_and(|r| r.borrow().has_answer(opening.turn.model(), &request)) {
             key?;
         }
         if let Some(question) = question {
@@ -45,14 +46,25 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
             out.flush()?;
             return Ok(Status::Error);
         }
-        let session = AskSession { opening: &mut opening, may_tag, network, watch: &watch, out: &mut out };
-        let signal = session.run().await?;
+        let session = Session {
+            turn: &opening.turn,
+            host: &mut StdoutHost::new(&watch, &mut out, None),
+            connection: &settings.connection,
+            network: network.as_ref(),
+            recorder: opening.recorder.as_ref(),
+            playlist: None,
+            speed: settings.speed,
+            auto: &settings.auto,
+            may_tag,
+            recorded: vec![],
+        };
+        let end = session.run().await?;
         out.flush()?;
-        if let Some(signal) = signal {
+        if let Some(signal) = end.stop {
             return Ok(Status::Signal(signal));
         }
-        if let Some(recorder) = &mut opening.recorder {
-            recorder.save(!out.has_error())?;
+        if let Some(recorder) = &opening.recorder {
+            recorder.borrow_mut().save(end.recorded, !out.has_error())?;
         }
         Ok(if out.has_error() { Status::Error } else { Status::Done })
     });

@@ -1,6 +1,6 @@
 //! The allow-list: how models learn of their tools, as the user wrote it down.
 
-use crate::turn::dialect_named;
+use crate::dialect::dialect_named;
 use anyhow::{Result, anyhow, bail};
 use event::Glob;
 use std::path::Path;

@@ -1,17 +1,9 @@
-//! The tools of a turn, and the dialect of its prompt.
+//! The dialect of tools in the prompt.
 
-use super::form::ToolsModeChoice;
+use crate::form::ToolsModeChoice;
 use anyhow::{Result, anyhow, bail};
 use std::path::Path;
 use tag::{DEFAULT, Dialect, Dialects};
-
-/// The tools of the file at `path` in OpenAI's shape, as JSON on one line.
-///
-/// # Errors
-/// One line that names the file and what is wrong with it.
-pub fn read(path: &Path) -> Result<String> {
-    Ok(args::file(path, tool::Tools::read)?.list(|_| true))
-}
 
 /// The dialects of the table, and those of the user's file at `path`.
 ///

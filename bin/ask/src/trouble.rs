@@ -1,10 +1,11 @@
 //! A failed attempt in the words of this command.
 
-use crate::stream::{end, sentence};
+use crate::lost::{end, sentence};
 use client::Trouble;
 use event::Sink;
 use redact::Redactor;
 use std::borrow::Cow;
+use std::time::SystemTime;
 use upstream::Stream;
 
 /// A sentence about what went wrong.
@@ -27,7 +28,10 @@ pub fn write(trouble: &Trouble, advice: Option<&str>, redactor: &Redactor, strea
             );
             stream.error("redirected", &message, false, sink);
         }
-        Trouble::Refused(head, body) => stream.error_body(head.status, body.as_bytes(), advice, sink),
+        Trouble::Refused(head, body) => {
+            stream.retry_after(client::retry_after(head, SystemTime::now()));
+            stream.error_body(head.status, body.as_bytes(), advice, sink);
+        }
         Trouble::Miss(miss) => stream.error("tape_miss", &miss.to_string(), false, sink),
     }
 }

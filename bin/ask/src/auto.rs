@@ -6,14 +6,16 @@ mod capabilities;
 
 pub use capabilities::Capabilities;
 
-use crate::output::Messages;
-use crate::stream::{Watch, sentence};
-use crate::turn::{RequestForm, ToolsForm, TurnDraft};
+use crate::form::{RequestForm, ToolsForm};
+use crate::host::{Host, Note};
+use crate::lost::sentence;
+use crate::turn::TurnDraft;
 use allow::AllowedForm;
 use anyhow::{Result, anyhow, bail};
 use capabilities::Capability;
 use client::{Network, Recorder};
 use event::Object;
+use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -73,15 +75,15 @@ impl AutoMode<'_> {
     /// As [`AutoMode::find`] and [`AutoMode::recorded`].
     pub async fn decide(
         &self,
-        recorder: Option<&Recorder>,
+        recorder: Option<&RefCell<Recorder>>,
         network: Option<&Network>,
-        watch: &Watch,
-        messages: &Messages,
+        host: &impl Host,
     ) -> Result<FormDecision> {
-        let Some(recorder) = recorder else { return self.find(network, watch, messages, false).await };
-        match self.recorded(recorder)? {
+        let Some(recorder) = recorder else { return self.find(network, host, false).await };
+        let recorded = self.recorded(&recorder.borrow())?;
+        match recorded {
             Some(decision) => Ok(decision),
-            None => self.find(None, watch, messages, false).await,
+            None => self.find(None, host, false).await,
         }
     }
 
@@ -89,13 +91,7 @@ impl AutoMode<'_> {
     ///
     /// # Errors
     /// An allow-list that cannot be read; if `must_reach`, a server that cannot be reached.
-    pub async fn find(
-        &self,
-        network: Option<&Network>,
-        watch: &Watch,
-        messages: &Messages,
-        must_reach: bool,
-    ) -> Result<FormDecision> {
+    pub async fn find(&self, network: Option<&Network>, host: &impl Host, must_reach: bool) -> Result<FormDecision> {
         if let Some(decision) = self.allowed()? {
             return Ok(decision);
         }
@@ -110,9 +106,9 @@ impl AutoMode<'_> {
         if let Some(network) = network {
             let listed = tokio::select! {
                 biased;
-                listed = self.listed(network, messages) => listed,
-                // An interrupt ends the search. The caller finds it in `watch`.
-                _ = watch.interrupt() => Ok(None),
+                listed = self.listed(network, host) => listed,
+                // A stop ends the search. The caller finds it in `host`.
+                _ = host.stop() => Ok(None),
             };
             match listed {
                 Ok(Some(listed)) => return Ok(of(listed, "model-list")),
@@ -157,7 +153,7 @@ impl AutoMode<'_> {
         let mut o = Object::open(&mut text);
         o.str("mode", mode).maybe_str("dialect", dialect).str("source", decision.source);
         o.maybe_str("detail", Some(decision.detail.as_str()).filter(|d| !d.is_empty())).str("model", self.turn.model());
-        o.str("api", self.turn.api.name()).str("base_url", &plain_url(self.turn.url()));
+        o.str("api", self.turn.provider.api.name()).str("base_url", &plain_url(self.turn.url()));
         o.close();
         String::from_utf8_lossy(&text).into_owned()
     }
@@ -184,13 +180,13 @@ impl AutoMode<'_> {
         let found = allow::look_up(
             path,
             &text,
-            &format!("{}/{}", self.turn.api.name(), self.turn.model()),
-            &self.turn.dialects,
+            &format!("{}/{}", self.turn.provider.api.name(), self.turn.model()),
+            &self.turn.provider.dialects,
         )?;
         Ok(found.map(|(line, form)| {
             let form = match form {
                 AllowedForm::Native => ToolsForm::Native,
-                AllowedForm::None => ToolsForm::Nothing(self.turn.dialect),
+                AllowedForm::None => ToolsForm::Nothing(self.turn.provider.dialect),
                 AllowedForm::Tag(Some(dialect)) if !self.settings.is_dialect_named => self.turn.tag_in(dialect),
                 AllowedForm::Tag(_) => self.turn.tag(),
             };
@@ -203,12 +199,13 @@ impl AutoMode<'_> {
     /// # Errors
     /// A sentence: the server cannot be reached, it does not answer the first question in time, or the key must not be sent to
     /// it.
-    async fn listed(&self, network: &Network, messages: &Messages) -> Result<Option<Capability>, String> {
+    async fn listed(&self, network: &Network, host: &impl Host) -> Result<Option<Capability>, String> {
         let deadline = Instant::now() + PATIENCE.min(self.settings.patience);
-        let is_near = self.turn.route.is_local || self.turn.url().starts_with("http:");
-        for (asked, question) in questions(self.turn.api, &self.turn.options, is_near).into_iter().enumerate() {
-            self.turn.check(&question.request).map_err(|e| e.to_string())?;
-            messages.request(&question.request);
+        let is_near = self.turn.provider.route.is_local || self.turn.url().starts_with("http:");
+        for (asked, question) in questions(self.turn.provider.api, &self.turn.options, is_near).into_iter().enumerate()
+        {
+            self.turn.provider.check(&question.request).map_err(|e| e.to_string())?;
+            host.note(Note::Request(&question.request));
             let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
                 Ok(Ok(body)) => body,
                 Ok(Err(error)) if asked == 0 => return Err(sentence(&error)),
@@ -226,7 +223,7 @@ impl AutoMode<'_> {
                 Answer::Over => break,
             };
             let listed = Capability { is_native, source: "model-list".to_owned(), detail };
-            if !self.turn.route.is_local {
+            if !self.turn.provider.route.is_local {
                 // Only a remote server's answer is kept. A server on this machine is asked each time, because it answers at
                 // once and its models may change.
                 self.learn(&listed);
@@ -237,11 +234,11 @@ impl AutoMode<'_> {
     }
 
     fn learn(&self, capability: &Capability) {
-        let (url, api) = (plain_url(self.turn.url()), self.turn.api.name());
+        let (url, api) = (plain_url(self.turn.url()), self.turn.provider.api.name());
         self.settings.capabilities.put(&self.key(), [&url, api, self.turn.model()], capability);
     }
 
     fn key(&self) -> String {
-        capability_key(self.turn.api, self.turn.url(), self.turn.model())
+        capability_key(self.turn.provider.api, self.turn.url(), self.turn.model())
     }
 }

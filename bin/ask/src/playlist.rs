@@ -1,0 +1,82 @@
+//! Recorded answers in the place of a provider.
+
+use anyhow::{Context, Result, bail};
+use client::{Faults, Recording};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use upstream::tape::{Head, Tape, is_tape};
+use upstream::{Api, recognise};
+
+/// Recorded answers in the place of a provider: the first request gets the first, whatever it asks, the next request the next, and the
+/// request after the last begins again.
+#[derive(Debug)]
+pub struct Playlist {
+    answers: Vec<PlayedAnswer>,
+    next: Cell<usize>,
+}
+
+/// One recorded answer.
+#[derive(Clone, Debug)]
+pub struct PlayedAnswer {
+    /// The API that it is written in.
+    pub api: Api,
+    /// Its status and headers; those of a success for a body without them.
+    pub head: Head,
+    /// Its body.
+    pub recording: Recording,
+}
+
+impl Playlist {
+    /// Reads recorded bodies and tapes, and puts `faults` into each answer. `api` is that of bodies; without it a body shows its own.
+    ///
+    /// # Errors
+    /// One line that names the file: one that cannot be read, or whose API is unknown.
+    pub fn open(files: &[PathBuf], api: Option<Api>, faults: &Faults) -> Result<Playlist> {
+        let mut answers = vec![];
+        for path in files {
+            let bytes = std::fs::read(path)
+                .with_context(|| format!("{}: check the path and its permissions", path.display()))?;
+            read(&bytes, api, path, &mut answers)?;
+        }
+        for answer in &mut answers {
+            faults.apply(&mut answer.recording);
+        }
+        if answers.is_empty() {
+            bail!("--replay: the files hold no answer");
+        }
+        Ok(Playlist { answers, next: Cell::new(0) })
+    }
+
+    /// The answer to the next request.
+    pub fn next(&self) -> &PlayedAnswer {
+        let next = self.next.get();
+        self.next.set((next + 1) % self.answers.len());
+        &self.answers[next]
+    }
+}
+
+fn read(bytes: &[u8], api: Option<Api>, path: &Path, answers: &mut Vec<PlayedAnswer>) -> Result<()> {
+    if !is_tape(bytes) {
+        let Some(api) = api.or_else(|| recognise(bytes, true)) else {
+            bail!("{}: the body does not show its API, name it with --api", path.display());
+        };
+        let head = Head { status: 200, ..Head::default() };
+        answers.push(PlayedAnswer { api, head, recording: Recording::of_bytes(bytes.to_vec()) });
+        return Ok(());
+    }
+    let text = std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
+    for exchange in &Tape::read(text).with_context(|| path.display().to_string())?.exchanges {
+        let Some(api) = Api::from_name(&exchange.api).or(api) else {
+            let (path, line, name) = (path.display(), exchange.line, &exchange.api);
+            bail!("{path}, line {line}: the API \"{name}\" is unknown, name it with --api");
+        };
+        answers.push(PlayedAnswer { api, head: head(exchange.head.as_ref()), recording: Recording::of(exchange) });
+    }
+    Ok(())
+}
+
+/// The head of a recorded answer. A recording without a head comes from a connection that failed. It gets status 200, so that its body
+/// is read to the end, which reports the failure.
+pub fn head(recorded: Option<&Head>) -> Head {
+    recorded.cloned().unwrap_or(Head { status: 200, ..Head::default() })
+}

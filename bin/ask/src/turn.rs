@@ -1,0 +1,188 @@
+//! What a turn asks: the conversation, the tools and the options, before anything is sent.
+
+use crate::form::{RequestForm, ToolsForm, ToolsModeChoice};
+use crate::provider::Provider;
+use anyhow::{Result, bail};
+use json::ToolList;
+use redact::Redactor;
+use serde_json::Value;
+use std::sync::Arc;
+use tag::Dialect;
+use upstream::{Conversation, Request, RequestOptions, StreamOptions, request};
+
+/// What one turn asks for, besides its conversation.
+#[derive(Clone, Debug)]
+pub struct TurnOptions {
+    /// The model, for a provider whose settings name none.
+    pub model: Option<String>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// The tools.
+    pub tools: Option<Arc<ToolList>>,
+    /// `auto`, `none`, `required` or a tool's name.
+    pub tool_choice: Option<String>,
+    /// Members of the body. Those of the provider's settings take their place.
+    pub params: Vec<(String, Value)>,
+    /// Headers. Those of the provider's settings take their place.
+    pub headers: Vec<(String, String)>,
+    /// Whether to ask for a stream.
+    pub streams: bool,
+    /// The name of an answer to which the provider gives no id; without one it is made of the request.
+    pub id: Option<String>,
+}
+
+/// One turn, ready to become a request.
+#[derive(Debug)]
+pub struct TurnDraft {
+    /// Who is asked.
+    pub provider: Arc<Provider>,
+    /// What is asked for beside the conversation.
+    pub options: RequestOptions,
+    /// The form of the first request.
+    pub form: RequestForm,
+    conversation: Conversation,
+    id: Option<String>,
+    /// The tools in OpenAI's shape, as JSON on one line.
+    tools: Option<String>,
+}
+
+impl TurnDraft {
+    /// Puts the options together. The conversation comes later.
+    ///
+    /// # Errors
+    /// When neither the provider's settings, nor the options, nor a tape names a model.
+    pub fn new(provider: Arc<Provider>, options: TurnOptions) -> Result<TurnDraft> {
+        let model = provider.model().map(str::to_owned).or(options.model).or_else(|| provider.recorded_model.clone());
+        let Some(model) = model.filter(|m| !m.is_empty()) else {
+            bail!("no model: name one with --model, or export LLM_MODEL")
+        };
+        let tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
+        let mut params = options.params;
+        params.extend(provider.settings.params.iter().cloned());
+        let mut headers = options.headers;
+        headers.extend(provider.headers());
+        let id = options.id;
+        let options = RequestOptions {
+            model,
+            base_url: provider.base_url.clone(),
+            key: provider.key.clone(),
+            system: options.system,
+            tools: options.tools,
+            tool_choice: options.tool_choice,
+            dialect: None,
+            params,
+            headers,
+            stream: options.streams,
+        };
+        let is_tag = provider.settings.tools_mode == ToolsModeChoice::Tag;
+        let mut turn = TurnDraft {
+            provider,
+            options,
+            form: RequestForm { is_whole: false, tools: ToolsForm::Native },
+            conversation: Conversation::default(),
+            id,
+            tools,
+        };
+        if is_tag {
+            turn.form.tools = turn.tag();
+        }
+        Ok(turn)
+    }
+
+    /// The tools in the prompt, in the dialect of the provider.
+    pub fn tag(&self) -> ToolsForm {
+        self.tag_in(self.provider.dialect)
+    }
+
+    /// The tools in the prompt, in `dialect`. With the tool choice `none` the tools are left out instead: nothing in a prompt prevents
+    /// a call, and whatever looks like a call must stay text.
+    pub fn tag_in(&self, dialect: &'static Dialect) -> ToolsForm {
+        let is_none = self.options.tool_choice.as_deref() == Some("none");
+        if is_none { ToolsForm::Nothing(dialect) } else { ToolsForm::Tag(dialect) }
+    }
+
+    /// Whether there are tools to learn of.
+    pub fn has_tools(&self) -> bool {
+        self.tools.as_deref().is_some_and(|tools| tools != "[]")
+    }
+
+    /// Takes the key, which only a request that is really sent needs.
+    ///
+    /// # Errors
+    /// See [`crate::KeySource::key`].
+    pub fn take_key(&mut self) -> Result<()> {
+        let provider = Arc::make_mut(&mut self.provider);
+        provider.take_key()?;
+        self.options.key = provider.key.clone();
+        Ok(())
+    }
+
+    /// Takes the conversation.
+    pub fn converse(&mut self, conversation: Conversation) {
+        self.conversation = conversation;
+    }
+
+    /// Takes a question that follows the conversation; returns it as a chat message.
+    pub fn ask(&mut self, question: &str) -> String {
+        self.conversation.push_user(question);
+        format!("{{\"role\":\"user\",\"content\":{}}}", event::quoted(question))
+    }
+
+    /// How often the model has answered since the last user's message.
+    pub fn steps(&self) -> usize {
+        self.conversation.steps()
+    }
+
+    /// The model's name.
+    pub fn model(&self) -> &str {
+        &self.options.model
+    }
+
+    /// Where requests go.
+    pub fn url(&self) -> &str {
+        &self.provider.route.url
+    }
+
+    /// What takes the secrets of this turn out of all that leaves.
+    pub fn redactor(&self) -> &Redactor {
+        self.provider.redactor()
+    }
+
+    /// The request in this form.
+    ///
+    /// # Errors
+    /// When the conversation is empty or cannot be put into the API's shape, or a secret would be sent unprotected.
+    pub fn request(&self, form: RequestForm) -> Result<Request> {
+        let stream = self.options.stream && !form.is_whole;
+        let mut options = RequestOptions { stream, ..self.options.clone() };
+        match form.tools {
+            ToolsForm::Native => {}
+            ToolsForm::Tag(dialect) => options.dialect = Some(dialect),
+            ToolsForm::Nothing(dialect) => (options.dialect, options.tools) = (Some(dialect), None),
+        }
+        let request = request(self.provider.api, &self.conversation, &options)?;
+        self.provider.check(&request)?;
+        Ok(request)
+    }
+
+    /// The options of the stream that answers `request`.
+    pub fn stream_options(&self, request: &Request, attempt: u32, form: RequestForm) -> StreamOptions {
+        let (tools_mode, dialect) = match (form.tools, &self.tools) {
+            (ToolsForm::Tag(dialect), _) => ("tag", Some(dialect)),
+            (ToolsForm::Native, Some(_)) => ("native", None),
+            (ToolsForm::Native, None) | (ToolsForm::Nothing(_), _) => ("none", None),
+        };
+        StreamOptions {
+            tools: self.tools.clone().filter(|_| tools_mode != "none"),
+            tools_mode: Some(tools_mode.to_owned()),
+            dialect: dialect.map(|d| d.name.to_owned()),
+            prefill: self.provider.settings.prefill.clone(),
+            model: Some(self.options.model.clone()),
+            attempt: (attempt > 1).then_some(attempt),
+            fallback: form.is_whole,
+            id: Some(self.id.clone().unwrap_or_else(|| request.name())),
+            redactor: self.redactor().clone(),
+            max_frame: Some(self.provider.settings.max_frame),
+        }
+    }
+}
