@@ -43,7 +43,7 @@ async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
     let source = match Command::new(&settings.command, settings.limits.queue, settings.grace)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Upstream::new(&settings.upstream)?),
+        None => Source::Upstream(Box::new(Upstream::new(&settings.upstream)?)),
     };
     let log = settings.access_log.then(AccessLog::new).transpose()?;
     let listener = Listener::bind(&settings.listen)?;

@@ -9,7 +9,7 @@ use crate::upstream::Upstream;
 #[derive(Debug)]
 pub enum Source {
     /// A provider, which this process asks.
-    Upstream(Upstream),
+    Upstream(Box<Upstream>),
     /// A command, which is started for each request.
     Command(Command),
 }

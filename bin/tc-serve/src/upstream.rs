@@ -1,108 +1,187 @@
 //! A provider as the source of events.
 
 mod args;
+mod host;
+mod modes;
 
 pub use args::UpstreamArgs;
 
 use crate::asked::Asked;
 use crate::pipe::Pipe;
-use ::upstream::{Api, End, Request, RequestOptions, Stream, StreamOptions};
-use client::{Network, PieceContent, Route, TimeLimits};
+use ::upstream::{Conversation, model_names, models_request, parameters_for};
+use anyhow::{Result, bail};
+use ask::{
+    AutoMode, AutoSettings, ConnectionSettings, Playlist, Provider, Session, ToolsForm, ToolsModeChoice, TurnDraft,
+    TurnOptions,
+};
+use client::{Network, Recorder, Speed};
+use host::PipeHost;
+use modes::LearnedModes;
+use std::cell::RefCell;
+use std::sync::Arc;
 use std::time::Duration;
+
+/// The most bytes of one event of a provider's answer.
+const MAX_FRAME: usize = 64 << 20;
+
+/// The longest time for a provider's list of models: Claude Code waits three seconds for the whole answer.
+const MODELS_TIME: Duration = Duration::from_millis(2500);
+
+/// The most bytes of a provider's list of models.
+const MODELS: usize = 16 << 20;
 
 /// How a provider is asked.
 #[derive(Debug)]
 pub struct Upstream {
-    api: Api,
-    base_url: Option<String>,
-    model: Option<String>,
-    key: Option<String>,
-    network: Network,
+    provider: Arc<Provider>,
+    tools_mode: ToolsModeChoice,
+    auto: AutoSettings,
+    connection: ConnectionSettings,
+    /// `None` if every answer is recorded.
+    network: Option<Network>,
+    recorder: Option<RefCell<Recorder>>,
+    playlist: Option<Playlist>,
+    speed: Speed,
+    modes: LearnedModes,
 }
 
 impl Upstream {
-    /// Prepares requests to a provider.
+    /// Prepares requests to a provider, or reads what answers in its place.
     ///
     /// # Errors
-    /// One line for a mistake in the arguments.
-    pub fn new(args: &UpstreamArgs) -> anyhow::Result<Upstream> {
-        let api = args.api.unwrap_or(Api::OpenaiChat);
-        let base_url = args.base_url.clone().map(|url| client::with_path_of(url, api.base_url()));
-        let route = Route::of(base_url.as_deref().unwrap_or(api.base_url()));
-        let network = Network::new(&route, Duration::from_secs(10))?;
-        let key = std::env::var(api.key_env()).ok().filter(|key| !key.is_empty());
-        Ok(Upstream { api, base_url, model: args.model.clone(), key, network })
+    /// One line for a mistake in the arguments or in a file that they name, and for a key that is missing.
+    pub fn new(args: &UpstreamArgs) -> Result<Upstream> {
+        let UpstreamArgs { provider, tools, auto, connection, replay } = args.clone();
+        let settings = provider.settings(&tools, &connection, MAX_FRAME)?;
+        let faults = replay.faults();
+        let is_replay = !replay.files.is_empty();
+        if faults.any() && !is_replay {
+            bail!("faults are put into recorded bodies only, name one with --replay");
+        }
+        let playlist = is_replay.then(|| Playlist::open(&replay.files, settings.api, &faults)).transpose()?;
+        let tape = if is_replay { None } else { replay.tape()? };
+        let recorder = tape.map(|(path, mode)| Recorder::open(path, mode)).transpose()?;
+        let mut provider = Provider::new(&settings, recorder.as_ref().and_then(Recorder::first), false)?;
+        let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
+        let mut network = None;
+        if !is_offline {
+            provider.take_key()?;
+            // The address and the key are the same for every request, so a mistake in them is one of the start.
+            provider.check(&models_request(provider.api, &provider.request_options()))?;
+            network = Some(Network::new(&provider.route, connection.connect_timeout)?);
+        }
+        let recorder = recorder.map(|mut recorder| {
+            recorder.set_redactor(provider.redactor());
+            RefCell::new(recorder)
+        });
+        Ok(Upstream {
+            provider: Arc::new(provider),
+            tools_mode: tools.tools_mode,
+            auto: auto.settings(&tools, &connection),
+            connection: connection.settings(),
+            network,
+            recorder,
+            playlist,
+            speed: replay.speed,
+            modes: LearnedModes::default(),
+        })
     }
 
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
-        let inbound = &asked.request;
-        let model = self.model.clone().or_else(|| inbound.model.clone()).unwrap_or_default();
-        let (params, _) = ::upstream::parameters_for(asked.api, self.api, &inbound.params);
-        let options = RequestOptions {
-            model: model.clone(),
-            base_url: self.base_url.clone(),
-            key: self.key.clone(),
-            tools: inbound.tools.clone(),
-            tool_choice: inbound.tool_choice.clone(),
-            params,
-            headers: if asked.api == self.api { asked.headers.clone() } else { Vec::new() },
-            ..RequestOptions::default()
-        };
-        let request = match ::upstream::request(self.api, &inbound.conversation, &options) {
-            Ok(request) => request,
-            Err(e) => return pipe.fail("invalid_request", &e.to_string(), 400, None),
-        };
-        let tools = inbound.tools.as_ref().map_or_else(|| "[]".to_owned(), |tools| tools.openai(|_| true));
-        let mut stream = Stream::new(
-            self.api,
-            StreamOptions {
-                // An empty list says that no name in the text is a tool.
-                tools: Some(tools),
-                tools_mode: Some("native".to_owned()),
-                model: Some(model),
-                id: Some(asked.id.clone()),
-                ..StreamOptions::default()
-            },
-        );
-        let limits = TimeLimits { idle: Some(Duration::from_secs(300)), deadline: None };
-        let mut answer = match self.network.send(&request, limits, None).await {
-            Ok(answer) => answer,
-            Err((error, _)) => return stream.finish(End::Reset(error.to_string()), &mut pipe.sink()),
-        };
-        let status = answer.head.status;
-        let mut refusal = Vec::new();
-        loop {
-            pipe.room().await;
-            match answer.body.next().await.what {
-                PieceContent::Bytes(bytes) if (200..300).contains(&status) => stream.push(bytes, &mut pipe.sink()),
-                PieceContent::Bytes(bytes) => refusal.extend_from_slice(bytes),
-                PieceContent::End if (200..300).contains(&status) => stream.finish(End::Eof, &mut pipe.sink()),
-                PieceContent::End => stream.error_body(status, &refusal, None, &mut pipe.sink()),
-                PieceContent::Lost(error) => stream.finish(End::Reset(error.to_string()), &mut pipe.sink()),
-            }
-            if stream.is_done() || pipe.is_done() {
-                return;
-            }
+        if let Err(error) = self.ask(asked, pipe).await {
+            // What is wrong with the address was found at the start, so this is about what the client sent.
+            let message = self.provider.redactor().text(&format!("{error:#}")).into_owned();
+            pipe.fail("invalid_request", &message, 400, None);
         }
+    }
+
+    async fn ask(&self, asked: &Asked, pipe: &Pipe) -> Result<()> {
+        let host = &mut PipeHost::new(pipe);
+        let (mut turn, may_tag) = self.turn(asked)?;
+        let may_tag = may_tag && self.decide(&mut turn, host).await?;
+        let session = Session {
+            turn: &turn,
+            host,
+            connection: &self.connection,
+            network: self.network.as_ref(),
+            recorder: self.recorder.as_ref(),
+            playlist: self.playlist.as_ref(),
+            speed: self.speed,
+            auto: &self.auto,
+            may_tag,
+            recorded: vec![],
+        };
+        let end = session.run().await?;
+        if end.refusal.is_some() {
+            self.modes.learn(turn.model(), turn.tag());
+        }
+        if let Some(recorder) = &self.recorder
+            && let Err(error) = recorder.borrow_mut().save(end.recorded, pipe.failure().is_none())
+        {
+            stdio::message("tc-serve", &error.to_string());
+        }
+        Ok(())
+    }
+
+    /// The turn that a request asks for, and whether its tools mode is still to be decided.
+    fn turn(&self, asked: &Asked) -> Result<(TurnDraft, bool)> {
+        let inbound = &asked.request;
+        let is_same_api = asked.api == self.provider.api;
+        let (params, _) = parameters_for(asked.api, self.provider.api, &inbound.params);
+        let mut model = inbound.model.clone().filter(|model| !model.is_empty());
+        if self.playlist.is_some() {
+            model = model.or_else(|| Some("replay".to_owned()));
+        } else if model.is_none() && self.provider.model().is_none() && self.recorder.is_none() {
+            bail!("model: the request names none; name one, or start tc-serve with --model");
+        }
+        let options = TurnOptions {
+            model,
+            system: None,
+            // An empty list reports that no name in the text is a tool.
+            tools: Some(inbound.tools.clone().unwrap_or_default()),
+            // Providers refuse a choice without tools.
+            tool_choice: inbound.tool_choice.clone().filter(|_| inbound.tools.is_some()),
+            params,
+            headers: if is_same_api { asked.headers.clone() } else { vec![] },
+            streams: true,
+            id: Some(asked.id.clone()),
+        };
+        let mut turn = TurnDraft::new(Arc::clone(&self.provider), options)?;
+        turn.converse(Conversation::clone(&inbound.conversation));
+        let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
+        Ok((turn, may_tag))
+    }
+
+    /// In the mode `auto`, decides how the model of `turn` learns of its tools. Returns whether a refusal by the provider may change
+    /// that. A decision is kept for a while, so that not each request reads files and asks the server.
+    async fn decide(&self, turn: &mut TurnDraft, host: &PipeHost<'_>) -> Result<bool> {
+        if let Some((form, is_firm)) = self.modes.get(turn.model()) {
+            turn.form.tools = match form {
+                ToolsForm::Tag(dialect) => turn.tag_in(dialect),
+                form => form,
+            };
+            return Ok(!is_firm);
+        }
+        let auto = AutoMode { settings: &self.auto, turn };
+        let decision = auto.decide(self.recorder.as_ref(), self.network.as_ref(), host).await?;
+        let is_firm = decision.is_firm();
+        turn.form.tools = decision.form;
+        if self.recorder.is_none() {
+            self.modes.keep(turn.model(), decision.form, is_firm);
+        }
+        Ok(!is_firm)
     }
 
     /// The names of the models that may be asked for.
     pub async fn models(&self) -> Vec<String> {
-        if let Some(model) = &self.model {
-            return vec![model.clone()];
+        if let Some(model) = self.provider.model() {
+            return vec![model.to_owned()];
         }
-        let base = self.base_url.as_deref().unwrap_or(self.api.base_url());
-        let headers = self.key.iter().map(|key| ("authorization".to_owned(), format!("Bearer {key}"))).collect();
-        let url = format!("{}/models", base.trim_end_matches('/'));
-        let request = Request { method: "GET", url, headers, body: String::new() };
-        let Ok(Ok(Some(body))) =
-            tokio::time::timeout(Duration::from_secs(3), self.network.ask(&request, 8 << 20)).await
-        else {
-            return Vec::new();
-        };
-        let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-        let ids = body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str());
-        ids.map(str::to_owned).collect()
+        let Some(network) = &self.network else { return vec![] };
+        let request = models_request(self.provider.api, &self.provider.request_options());
+        let answer = tokio::time::timeout(MODELS_TIME, network.ask(&request, MODELS)).await;
+        let Ok(Ok(Some(body))) = answer else { return vec![] };
+        model_names(&body)
     }
 }
