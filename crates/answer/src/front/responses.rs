@@ -45,6 +45,8 @@ struct Writer {
     /// The index of the open item, or of the next one.
     index: u32,
     open: Option<Item>,
+    /// The id of the open item.
+    id: String,
     finish: Option<FinishReason>,
     is_done: bool,
 }
@@ -59,6 +61,7 @@ impl Writer {
             output: Vec::new(),
             index: 0,
             open: None,
+            id: String::new(),
             finish: None,
             is_done: false,
         }
@@ -82,21 +85,22 @@ impl Writer {
 
     /// Writes an event about the open item.
     fn item_event(&mut self, name: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
-        let id = self.open.as_ref().map(|item| item.id(&self.envelope.id, self.index)).unwrap_or_default();
-        let index = self.index;
+        let (id, index) = (std::mem::take(&mut self.id), self.index);
         self.event(name, out, |o| {
             o.str("item_id", &id).int("output_index", index);
             fill(o);
         });
+        self.id = id;
     }
 
     /// The open item as JSON.
     fn item_json(&self, status: ItemStatus) -> String {
-        self.open.as_ref().map(|item| item.json(&self.envelope.id, self.index, status)).unwrap_or_default()
+        self.open.as_ref().map(|item| item.json(&self.id, status)).unwrap_or_default()
     }
 
     fn open(&mut self, item: Item, out: &mut Vec<u8>) {
         self.close(ItemStatus::Completed, out);
+        self.id = item.id(&self.envelope.id, self.index);
         self.open = Some(item);
         let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
         self.event("response.output_item.added", out, |o| _ = o.int("output_index", index).raw("item", &json));

@@ -15,11 +15,13 @@ pub(super) struct FreeText {
 /// Where in the arguments the next byte is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// Before the text. Arguments that begin in another way are read at their end only.
+    /// Before the text.
     #[default]
     Before,
     Inside,
     Behind,
+    /// The arguments begin in another way, and are read at their end.
+    Elsewhere,
 }
 
 impl FreeText {
@@ -30,12 +32,18 @@ impl FreeText {
 
     /// Takes the next arguments, and returns the text that they add.
     pub fn push(&mut self, arguments: &str) -> String {
-        if self.place == Place::Behind {
+        if matches!(self.place, Place::Behind | Place::Elsewhere) {
             return String::new();
         }
         self.rest.push_str(arguments);
         if self.place == Place::Before {
-            let Some(at) = start(&self.rest) else { return String::new() };
+            let Some(at) = start(&self.rest) else {
+                if self.rest.len() > LONGEST_START {
+                    self.place = Place::Elsewhere;
+                    self.rest = String::new();
+                }
+                return String::new();
+            };
             self.rest.drain(..at);
             self.place = Place::Inside;
         }
@@ -51,7 +59,7 @@ impl FreeText {
     /// Takes the end of the arguments, which are `all`, and returns the text that was not returned before. Arguments without a string
     /// `input` are the text themselves.
     pub fn finish(&mut self, all: &str) -> String {
-        if self.place == Place::Before {
+        if matches!(self.place, Place::Before | Place::Elsewhere) {
             let input = Raw::parse(all).ok().and_then(|raw| raw.get_str("input"));
             self.text = input.map_or_else(|| all.to_owned(), std::borrow::Cow::into_owned);
             self.place = Place::Behind;
@@ -71,8 +79,12 @@ impl FreeText {
     }
 }
 
-/// The index behind `{"input":"`, with any white space between the tokens.
+/// How long `{"input":"` with its white space may be, so that it is not searched for again and again.
+const LONGEST_START: usize = 64;
+
+/// The index behind `{"input":"`, with white space between the tokens.
 fn start(arguments: &str) -> Option<usize> {
+    let arguments = event::cut(arguments, LONGEST_START);
     let mut rest = arguments;
     for token in ["{", "\"input\"", ":", "\""] {
         rest = rest.trim_start_matches([' ', '\t', '\n', '\r']).strip_prefix(token)?;
@@ -125,9 +137,14 @@ mod tests {
             (r#"{"input":{"a":1}}"#, r#"{"input":{"a":1}}"#),
             (r#"{"input":""}"#, ""),
             ("{}", "{}"),
+            (&format!("{{{}\"input\":\"late\",\"input\":\"later\"}}", " ".repeat(LONGEST_START)), "later"),
         ] {
             let mut free = FreeText::default();
             let text = free.push(all) + &free.finish(all);
+            assert_eq!((text.as_str(), free.text()), (want, want));
+            let mut free = FreeText::default();
+            let text =
+                all.chars().map(|c| free.push(c.encode_utf8(&mut [0; 4]))).collect::<String>() + &free.finish(all);
             assert_eq!((text.as_str(), free.text()), (want, want));
         }
     }

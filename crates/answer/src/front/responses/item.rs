@@ -106,34 +106,34 @@ impl Item {
         format!("{prefix}_{answer}_{index}")
     }
 
-    pub fn json(&self, answer: &str, index: u32, status: ItemStatus) -> String {
+    /// The item with this id.
+    pub fn json(&self, id: &str, status: ItemStatus) -> String {
         let mut out = Vec::new();
         let mut o = Object::open(&mut out);
-        let id = self.id(answer, index);
         let status = status.name();
         match self {
             Item::Message { parts } => {
-                o.str("type", "message").str("id", &id).str("status", status).str("role", "assistant");
+                o.str("type", "message").str("id", id).str("status", status).str("role", "assistant");
                 o.array("content", |a| parts.iter().for_each(|part| _ = a.raw(&part.json())));
             }
             // Reasoning has no status, which the API refuses when the item comes back.
             Item::Reasoning { text } => {
-                o.str("type", "reasoning").str("id", &id).array("summary", |a| {
+                o.str("type", "reasoning").str("id", id).array("summary", |a| {
                     if !text.is_empty() {
                         a.object(|o| summary(o, text));
                     }
                 });
             }
             Item::Encrypted(item) => {
-                o.str("type", "reasoning").str("id", &id).raw("summary", "[]");
+                o.str("type", "reasoning").str("id", id).raw("summary", "[]");
                 o.str("encrypted_content", &item.content);
             }
             Item::Call { head, arguments } => {
-                head.write(&mut o, "function_call", &id);
+                head.write(&mut o, "function_call", id);
                 o.str("arguments", arguments).str("status", status);
             }
             Item::Custom { head, input } => {
-                head.write(&mut o, "custom_tool_call", &id);
+                head.write(&mut o, "custom_tool_call", id);
                 o.str("input", input.text()).str("status", status);
             }
         }
