@@ -17,7 +17,6 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     let mut notes = Notes::default();
     let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses));
     request.set_tools(members.get("tools"), members.get("tool_choice"), &mut notes);
-    request.drop_parallel_without_tools();
     let mut items = Items::default();
     match members.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),

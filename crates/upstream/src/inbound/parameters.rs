@@ -89,6 +89,9 @@ impl InboundRequest {
     /// names of those that were left out.
     pub fn parameters_for(&self, from: Api, to: Api) -> (Vec<(String, Value)>, Vec<String>) {
         let (mut params, mut left_out) = parameters_for(from, to, &self.params);
+        if from != to && self.tools.is_none() {
+            params.retain(|(name, _)| name != "parallel_tool_calls");
+        }
         let is_serial = self.params.get("parallel_tool_calls").and_then(Value::as_bool) == Some(false);
         if to == Api::Anthropic && from != to && is_serial {
             left_out.retain(|name| name != "parallel_tool_calls");

@@ -79,7 +79,7 @@ impl InboundRequest {
         self.tools = (!is_empty).then(|| Arc::new(tools.list));
     }
 
-    /// Drops `parallel_tool_calls` of a request without tools: OpenAI rejects it.
+    /// Drops `parallel_tool_calls` of a request without tools: chat completions reject it.
     pub(crate) fn drop_parallel_without_tools(&mut self) {
         if self.tools.is_none() && self.provider_tools.is_empty() {
             self.params.shift_remove("parallel_tool_calls");
