@@ -15,8 +15,11 @@ use toolpipe_answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
 use upstream::{Api, End, Stream, StreamOptions};
 
 /// The fronts whose files are here, with the decoder that reads them.
-const FRONTS: [(Front, Api, &str); 2] =
-    [(Front::Responses, Api::OpenaiResponses, "responses"), (Front::Messages, Api::Anthropic, "messages")];
+const FRONTS: [(Front, Api, &str); 3] = [
+    (Front::Chat, Api::OpenaiChat, "chat"),
+    (Front::Responses, Api::OpenaiResponses, "responses"),
+    (Front::Messages, Api::Anthropic, "messages"),
+];
 
 fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts");
@@ -33,6 +36,7 @@ fn options(folder: &Path) -> AnswerOptions {
         id: "0001".into(),
         model: given.get_str("model").unwrap_or("m".into()).into_owned(),
         created: 1_700_000_000,
+        include_usage: true,
         echo: given
             .get("echo")
             .into_iter()
@@ -209,19 +213,20 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
             for (front, api, _) in FRONTS {
                 let got = answer(front, Form::Stream, options(&folder), &lost_after(&events, count));
                 let place = format!("{} after {count} events:\n{got}", folder.display());
-                for mark in [
-                    "event: message_stop",
-                    "event: message_delta",
-                    "event: response.completed",
-                    "event: response.incomplete",
-                ] {
-                    assert!(!got.contains(mark), "{mark} in {place}");
+                let (ends, failed): (&[&str], _) = match front {
+                    Front::Chat => (&["\"finish_reason\":\"", "[DONE]"], "data: {\"error\":"),
+                    Front::Responses => {
+                        (&["event: response.completed", "event: response.incomplete"], "event: response.failed")
+                    }
+                    Front::Messages => (&["event: message_delta", "event: message_stop"], "event: error"),
+                };
+                for end in ends {
+                    assert!(!got.contains(end), "{end} in {place}");
                 }
                 if got.starts_with("HTTP ") {
                     continue;
                 }
                 answers += 1;
-                let failed = if api == Api::Anthropic { "event: error" } else { "event: response.failed" };
                 assert_eq!(got.matches(failed).count(), 1, "{place}");
                 // Only calls that had ended before may have an end in the answer.
                 let whole = events.lines().take(count).filter(|line| line.contains(r#""commit":"#)).count();
