@@ -1,8 +1,6 @@
 //! Events into steps, by the cases of `steps.cases`: a line `# what the case shows`, the events, a line `=>`, and the steps. `UPDATE=1` rewrites the
 //! steps, for review by `git diff`.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use super::Turn;
 use crate::step::Step;
 use event::Scanner;
