@@ -5,8 +5,9 @@
 //! its blocks one after the other, an `event:` name on every event.
 //!
 //! A call that the token limit cut has no `content_block_stop` in a stream, and is left out of a whole answer; `stop_reason` is
-//! `max_tokens`. Claude Code ran such calls as soon as their blocks were stopped, whatever the stop reason was
-//! (github.com/MadAppGang/claudish/pull/246), and the AI SDK reports a call at the stop of its block.
+//! `max_tokens`. Claude Code (2.1.197, measured on 2026-11-23) runs a call when its block stops, whatever the stop reason is
+//! (github.com/MadAppGang/claudish/pull/246 has the same); without the stop it reports the limit and asks again. The AI SDK reports a call
+//! at the stop of its block, too.
 
 mod failure;
 mod message;
