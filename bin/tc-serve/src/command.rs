@@ -1,32 +1,201 @@
 //! A command as the source of events: it is started for each request.
+//!
+//! `command/group.rs` is its processes, `running.rs` how they end, `input.rs` what it reads, `output.rs` its lines as events, and `errors.rs`
+//! what it complains about.
 
 mod args;
+mod errors;
+mod group;
+mod input;
+mod lines;
+mod output;
+mod program;
+mod running;
 
 pub use args::CommandArgs;
 
 use crate::asked::Asked;
 use crate::pipe::Pipe;
+use crate::places::Places;
+use anyhow::Result;
+use errors::{ErrorLog, RequestLog};
+use output::CommandOutput;
+use running::{Parts, RunningCommand};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+/// The time that a client is asked to wait when all processes are taken, in milliseconds.
+const FULL_MS: u64 = 1000;
 
 /// How a command answers requests.
 #[derive(Debug)]
-pub struct Command {}
+pub struct Command {
+    words: Vec<String>,
+    processes: usize,
+    places: Places,
+    grace: Duration,
+    timeout: Duration,
+    max_output: usize,
+    log: ErrorLog,
+}
+
+/// How the output of a command ended.
+enum OutputEnd {
+    /// The answer needs nothing more.
+    Answered,
+    /// The command wrote more than it may.
+    TooLong,
+    /// The command ended, with this status where it is known.
+    Ended(Option<ExitStatus>),
+}
 
 impl Command {
     /// Prepares the command; `None` without one. `queue` requests at most wait for a process, and `grace` is the time between SIGTERM
     /// and SIGKILL.
     ///
     /// # Errors
-    /// One line for a mistake in the arguments.
-    pub fn new(args: &CommandArgs, queue: usize, grace: Duration) -> anyhow::Result<Option<Command>> {
-        let _ = (queue, grace);
-        Ok((!args.command.is_empty()).then_some(Command {}))
+    /// One line for a program that does not exist, or a log that cannot be started.
+    pub fn new(args: &CommandArgs, queue: usize, grace: Duration) -> Result<Option<Command>> {
+        let words = &args.command;
+        if words.is_empty() {
+            return Ok(None);
+        }
+        program::check(words)?;
+        // What this process was started with, such as a lock of the caller's, is not the command's.
+        close_fds::set_fds_cloexec(3, &[]);
+        let processes = usize::try_from(args.processes)?;
+        Ok(Some(Command {
+            words: words.clone(),
+            processes,
+            places: Places::new(processes, queue),
+            grace,
+            timeout: args.timeout,
+            max_output: args.max_output,
+            log: ErrorLog::new()?,
+        }))
     }
 
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
-        let _ = asked;
-        pipe.fail("not_implemented", "a COMMAND is not started yet", 501, None);
-        pipe.room().await;
+        let Some(place) = self.places.take().await else {
+            return pipe.fail("too_many_requests", "all commands are taken, try again", 429, Some(FULL_MS));
+        };
+        let mut log = self.log.of_request(&asked.id);
+        let mut running = match RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace) {
+            Ok(running) => running,
+            Err(error) => {
+                log.line(&format!("the command cannot be started: {error}"));
+                return pipe.fail("command_not_started", "the command cannot be started", 503, Some(FULL_MS));
+            }
+        };
+        let stdin = running.stdin.take();
+        let Some(parts) = running.parts() else { return };
+        let Parts { group, stdout, errors, .. } = parts;
+        let mut output = CommandOutput::new(log.clone());
+        let feed = async {
+            if let Some(mut stdin) = stdin {
+                // It fails where the command closes its input, or ends.
+                let _ = stdin.write_all(&input::input(asked)).await;
+            }
+        };
+        let beside = async {
+            tokio::join!(feed, errors.read());
+            std::future::pending::<()>().await;
+        };
+        let end = tokio::select! {
+            end = self.read(stdout, group, &mut output, pipe) => end,
+            () = beside => return,
+            () = sleep(self.timeout) => {
+                log.line("the command took longer than --timeout");
+                return pipe.fail("timeout", "the command took too long", 504, None);
+            }
+        };
+        match end {
+            OutputEnd::Answered => {}
+            OutputEnd::TooLong => {
+                log.line("the command wrote more than --max-output");
+                pipe.fail("output_too_long", "the command wrote too much", 502, None);
+            }
+            OutputEnd::Ended(status) => judge(status, &output, pipe, &mut log),
+        }
+    }
+
+    /// Reads the output of a command until it has ended, or nothing more of it is needed.
+    async fn read(
+        &self,
+        stdout: &mut tokio::process::ChildStdout,
+        group: &mut group::Group,
+        output: &mut CommandOutput,
+        pipe: &Pipe,
+    ) -> OutputEnd {
+        let mut block = vec![0; 16 << 10];
+        let (mut status, mut left) = (None, self.max_output);
+        let mut limit = Instant::now() + self.timeout;
+        loop {
+            pipe.room().await;
+            let count = tokio::select! {
+                biased;
+                count = stdout.read(&mut block) => count.unwrap_or(0),
+                ended = group.ended(), if status.is_none() => {
+                    // A process in the background may hold the output open.
+                    (status, limit) = (Some(ended.ok()), Instant::now() + self.grace);
+                    continue;
+                }
+                () = sleep_until(limit), if status.is_some() => 0,
+            };
+            if count == 0 {
+                break;
+            }
+            if count > left {
+                return OutputEnd::TooLong;
+            }
+            left -= count;
+            output.push(&block[..count], pipe);
+            if pipe.is_done() {
+                return OutputEnd::Answered;
+            }
+        }
+        output.finish(pipe);
+        if pipe.is_done() {
+            return OutputEnd::Answered;
+        }
+        if status.is_none() {
+            // It has closed its output. One that runs on is ended, and its output counts as it is.
+            status = timeout(self.grace, group.ended()).await.ok().map(Result::ok);
+        }
+        OutputEnd::Ended(status.flatten())
+    }
+
+    /// Waits until nothing of any command is left.
+    pub async fn ended(&self) {
+        self.places.all_free(self.processes).await;
+    }
+}
+
+/// Ends the answer as failed where the status of its command says so.
+fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &mut RequestLog) {
+    let code = status.map(|status| status.code());
+    // 1 is what tool-exec returns when the turn is over, and 3 when calls wait for a person: these are handed on.
+    let is_good = match code {
+        None | Some(Some(0 | 3)) => true,
+        Some(Some(1)) => pipe.is_whole(),
+        _ => false,
+    };
+    if is_good && output.has_stream() {
+        return;
+    }
+    let message = match (code.flatten(), status.and_then(|status| status.signal())) {
+        _ if is_good => "the command ended without an answer".to_owned(),
+        (Some(code), _) => format!("the command ended with status {code}"),
+        (None, Some(signal)) => format!("the command was ended by signal {signal}"),
+        (None, None) => "the command ended in an unknown way".to_owned(),
+    };
+    log.line(&message);
+    // An error that the command reported itself says more.
+    if pipe.failure().is_none() {
+        pipe.fail(if is_good { "no_answer" } else { "command_failed" }, &message, 502, None);
     }
 }

@@ -4,7 +4,6 @@ mod answering;
 mod body;
 mod gate;
 mod models;
-mod places;
 mod refusal;
 mod response;
 mod route;
@@ -14,6 +13,7 @@ pub use response::ResponseBody;
 use crate::access_log::{AccessLine, AccessLog};
 use crate::args::{Keys, Limits, Settings};
 use crate::pipe::PipeSettings;
+use crate::places::Places;
 use crate::server::{ConnectionPhase, Ending};
 use crate::source::Source;
 use anyhow::Result;
@@ -21,7 +21,7 @@ use gate::Gate;
 use hyper::body::Incoming;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use places::Places;
+
 use refusal::Refusal;
 use response::Exchange;
 use route::Route;
@@ -80,6 +80,11 @@ impl Service {
             requests: Cell::new(0),
             places: RefCell::default(),
         })
+    }
+
+    /// Waits until nothing is left of what was started for requests that have ended.
+    pub async fn ended(&self) {
+        self.source.ended().await;
     }
 
     /// Answers one request. `local` is the address that the client connected to. Dropping the future or the response's body ends all

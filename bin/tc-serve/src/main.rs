@@ -6,9 +6,11 @@ mod asked;
 mod command;
 mod http;
 mod pipe;
+mod places;
 mod server;
 mod source;
 mod startup;
+mod turns;
 mod upstream;
 
 use args::Args;

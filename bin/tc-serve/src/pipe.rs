@@ -1,5 +1,6 @@
 //! The machines of one request: events of a source → calls in text → merged calls → the bytes of the answer.
 
+use crate::turns::Turns;
 use accumulate::Accumulate;
 use answer::{Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd};
@@ -29,6 +30,8 @@ struct PipeState {
     reads_text: bool,
     /// The machines of the stream at hand.
     machine: Option<Box<dyn Machine>>,
+    /// Makes one answer of the turns of a command.
+    turns: Option<Turns>,
     output: Output,
     bytes: Vec<u8>,
     counts: PipeCounts,
@@ -62,10 +65,10 @@ pub struct EventLines {
 }
 
 impl Pipe {
-    /// A pipe whose bytes are `output`. `reads_text` says whether text is searched for calls.
-    pub fn new(settings: PipeSettings, reads_text: bool, output: Output) -> Pipe {
+    /// A pipe whose bytes are `output`. `reads_text` says whether text is searched for calls, and `turns` makes one answer of many turns.
+    pub fn new(settings: PipeSettings, reads_text: bool, turns: Option<Turns>, output: Output) -> Pipe {
         let (machine, bytes, counts) = (None, Vec::new(), PipeCounts::default());
-        Pipe(RefCell::new(PipeState { settings, reads_text, machine, output, bytes, counts }))
+        Pipe(RefCell::new(PipeState { settings, reads_text, machine, turns, output, bytes, counts }))
     }
 
     /// Takes the next event of the source.
@@ -134,8 +137,16 @@ impl Pipe {
             machine.finish(&mut state.end(None));
         }
         if let Output::Answer(encoder) = &mut state.output {
+            if let Some(turns) = &mut state.turns {
+                turns.finish(&mut |event| encoder.push(event, &mut state.bytes));
+            }
             encoder.finish(&mut state.bytes);
         }
+    }
+
+    /// Whether the last turn of a command has ended, and not as failed.
+    pub fn is_whole(&self) -> bool {
+        self.0.borrow().turns.as_ref().is_some_and(Turns::is_whole)
     }
 
     /// Takes the bytes that can be sent.
@@ -187,7 +198,8 @@ impl PipeState {
     }
 
     fn end<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeEnd<'e> {
-        PipeEnd { event, output: &mut self.output, bytes: &mut self.bytes, counts: &mut self.counts }
+        let PipeState { turns, output, bytes, counts, .. } = self;
+        PipeEnd { event, turns, output, bytes, counts }
     }
 }
 
@@ -209,6 +221,7 @@ impl Sink for PipeSink<'_> {
 struct PipeEnd<'e> {
     /// The event that the machines take now; `None` at the end of the events.
     event: Option<&'e Event<'e>>,
+    turns: &'e mut Option<Turns>,
     output: &'e mut Output,
     bytes: &'e mut Vec<u8>,
     counts: &'e mut PipeCounts,
@@ -221,9 +234,10 @@ impl PipeEnd<'_> {
             Kind::Warning => self.counts.warnings += 1,
             _ => {}
         }
-        match self.output {
-            Output::Answer(encoder) => encoder.push(event, self.bytes),
-            Output::Events(lines) => lines.push(event, self.bytes),
+        match (&mut *self.output, &mut *self.turns) {
+            (Output::Answer(encoder), Some(turns)) => turns.push(event, &mut |event| encoder.push(event, self.bytes)),
+            (Output::Answer(encoder), None) => encoder.push(event, self.bytes),
+            (Output::Events(lines), _) => lines.push(event, self.bytes),
         }
     }
 }

@@ -49,7 +49,7 @@ async fn run(settings: &Settings) -> Result<i32> {
     let listener = Listener::bind(&settings.listen)?;
     let ending = Ending::default();
     let service = Rc::new(Service::new(settings, source, log, ending.clone())?);
-    let mut connections = Connections::new(service, settings.limits, ending.clone());
+    let mut connections = Connections::new(Rc::clone(&service), settings.limits, ending.clone());
     startup::print(settings, &listener.address())?;
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
@@ -63,6 +63,8 @@ async fn run(settings: &Settings) -> Result<i32> {
         let _ = tokio::time::timeout(Duration::from_secs(1), connections.wait()).await;
     }
     connections.close().await;
+    // Commands end within their grace, and are killed after it.
+    let _ = tokio::time::timeout(settings.grace + Duration::from_secs(2), service.ended()).await;
     Ok(signal)
 }
 

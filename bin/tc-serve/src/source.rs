@@ -3,7 +3,9 @@
 use crate::asked::Asked;
 use crate::command::Command;
 use crate::pipe::Pipe;
+use crate::turns::Turns;
 use crate::upstream::Upstream;
+use ::upstream::InboundRequest;
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
@@ -35,5 +37,18 @@ impl Source {
     /// Whether text of the model's is searched for calls here. A command does that itself.
     pub fn reads_text(&self) -> bool {
         matches!(self, Source::Upstream(_))
+    }
+
+    /// What makes one answer of the turns of a command; a provider has one turn.
+    pub fn turns(&self, request: &InboundRequest) -> Option<Turns> {
+        let names = || request.tools.iter().flat_map(|tools| tools.names());
+        matches!(self, Source::Command(_)).then(|| Turns::new(names()))
+    }
+
+    /// Waits until nothing is left of what was started for requests that have ended.
+    pub async fn ended(&self) {
+        if let Source::Command(command) = self {
+            command.ended().await;
+        }
     }
 }

@@ -148,7 +148,8 @@ impl Service {
     }
 
     fn answering(self: &Rc<Self>, asked: Asked, output: Output, key: Option<usize>) -> Box<Answering> {
-        let pipe = Rc::new(Pipe::new(self.pipe.clone(), self.source.reads_text(), output));
+        let pipe =
+            Rc::new(Pipe::new(self.pipe.clone(), self.source.reads_text(), self.source.turns(&asked.request), output));
         let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
         let work = async move {
             let places = service.places(key);

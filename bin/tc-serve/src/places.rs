@@ -34,6 +34,12 @@ impl Places {
         let _waiting = Waiting(&self.waiting);
         Arc::clone(&self.free).acquire_owned().await.ok().map(Place)
     }
+
+    /// Waits until all `places` are free.
+    pub async fn all_free(&self, places: usize) {
+        // The error of a semaphore that was closed: nobody holds a place then.
+        drop(self.free.acquire_many(u32::try_from(places).unwrap_or(u32::MAX)).await);
+    }
 }
 
 /// One request in the queue; a client that leaves leaves it, too.
