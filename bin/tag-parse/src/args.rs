@@ -80,6 +80,7 @@ impl Args {
             look: if names == "auto" { None } else { Some(Rc::new(look(&dialects, names)?)) },
             dialects,
             always: self.when == When::Always,
+            needs_tools: false,
             tools: self
                 .tools
                 .as_deref()

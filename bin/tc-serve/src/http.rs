@@ -65,10 +65,11 @@ impl Service {
     /// # Errors
     /// When the system has no random bytes.
     pub fn new(settings: &Settings, source: Source, log: Option<AccessLog>, ending: Ending) -> Result<Service> {
-        let streams = tag::Streams::new(tag::Options { always: true, ..tag::Options::default() });
+        let streams = tag::Streams::new(tag::Options { always: true, needs_tools: true, ..tag::Options::default() });
+        let accumulate = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
         Ok(Service {
             source,
-            pipe: PipeSettings { streams: Rc::new(streams), accumulate: Rc::new(accumulate::Options::default()) },
+            pipe: PipeSettings { streams: Rc::new(streams), accumulate },
             gate: Gate::new(&settings.hosts, &settings.origins),
             keys: settings.keys.clone(),
             limits: settings.limits,

@@ -130,6 +130,14 @@ impl Pipe {
         self.0.borrow().counts
     }
 
+    /// Begins the answer without content: its status is sent, so that a failure from now on must show in the stream.
+    pub fn begin(&self) {
+        let state = &mut *self.0.borrow_mut();
+        if let Output::Answer(encoder) = &mut state.output {
+            encoder.begin(&mut state.bytes);
+        }
+    }
+
     /// Takes the end of the source's events, once.
     pub fn finish(&self) {
         let state = &mut *self.0.borrow_mut();

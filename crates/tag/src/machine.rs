@@ -27,6 +27,8 @@ pub struct Options {
     pub always: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
+    /// A call must name a tool of a list: without a list, text stays text. Otherwise any name counts where no list is known.
+    pub needs_tools: bool,
     /// The end of the prompt; without it that of `stream_start`.
     pub prefill: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Streams {
             })
         });
         let tools = options.tools.clone().or_else(|| Some(self.tools(&start.tools.map(Json::text)?)));
+        let tools = tools.or_else(|| options.needs_tools.then(Rc::default));
         // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
@@ -263,6 +266,24 @@ mod tests {
         for tools in [r#"{"a":1}"#, r#"[{"name":"g"},{"name":"g"}]"#] {
             let out = run(&format!(r#""prefill":"","tools":{tools}"#), &[CALL]);
             assert!(out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_may_need_a_list_of_tools_for_calls_in_its_text() {
+        let other = r#"{"type":"content_delta","text":"<tool name=\"other\">{}</tool>"}"#;
+        for (start, needs_tools, calls) in [
+            (r#""prefill":"""#, false, 2),
+            (r#""prefill":"""#, true, 0),
+            (r#""prefill":"","tools":[]"#, true, 0),
+            (r#""prefill":"","tools":[{"name":"g"}]"#, true, 1),
+        ] {
+            let start = format!(r#"{{"type":"stream_start","v":1,{start}}}"#);
+            let streams = Streams::new(Options { always: true, needs_tools, ..Options::default() });
+            let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
+            let out = Collect::run(&mut tag, [&start, CALL, other]);
+            let begun = out.iter().filter(|line| line.contains("\"from_text\":true")).count();
+            assert_eq!(begun, calls, "{start}: {out:?}");
         }
     }
 

@@ -139,6 +139,7 @@ impl Service {
                 None => whole(StatusCode::OK, kind, answering.pipe.take()),
             });
         }
+        answering.pipe.begin();
         let mut response = Response::new(ResponseBody::stream(answering));
         let headers = response.headers_mut();
         headers.insert("content-type", HeaderValue::from_static(kind));
