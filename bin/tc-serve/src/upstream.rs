@@ -8,7 +8,7 @@ pub use args::UpstreamArgs;
 
 use crate::asked::Asked;
 use crate::pipe::Pipe;
-use ::upstream::{Conversation, model_names, models_request, parameters_for};
+use ::upstream::{Conversation, model_names, models_request};
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Playlist, Provider, Session, ToolsForm, ToolsModeChoice, TurnDraft,
@@ -128,7 +128,7 @@ impl Upstream {
     fn turn(&self, asked: &Asked) -> Result<(TurnDraft, bool)> {
         let inbound = &asked.request;
         let is_same_api = asked.api == self.provider.api;
-        let (params, _) = parameters_for(asked.api, self.provider.api, &inbound.params);
+        let (params, _) = inbound.parameters_for(asked.api, self.provider.api);
         let mut model = inbound.model.clone().filter(|model| !model.is_empty());
         if self.playlist.is_some() {
             model = model.or_else(|| Some("replay".to_owned()));

@@ -3,14 +3,17 @@
 mod anthropic;
 mod choice;
 mod draft;
+mod headers;
 mod lines;
 mod notes;
 mod openai_chat;
 mod openai_responses;
 mod parameters;
 mod request;
+mod tokens;
 mod tools;
 
+pub use headers::forwarded_headers;
 pub use parameters::parameters_for;
 pub use request::{InboundError, InboundRequest};
 pub use tools::NamespacedTool;

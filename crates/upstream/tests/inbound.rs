@@ -101,3 +101,22 @@ fn each_api_gets_what_it_knows() {
         assert_eq!(std::fs::read_to_string(&want).unwrap(), found, "{}", api.name());
     }
 }
+
+#[test]
+fn tokens_are_estimated_from_everything_that_a_model_reads() {
+    let count =
+        |body: serde_json::Value| inbound(Api::Anthropic, body.to_string().as_bytes()).unwrap().estimated_tokens();
+    let body = |content: serde_json::Value| serde_json::json!({"messages": [{"role": "user", "content": content}]});
+    let plain = count(body("x".repeat(700).into()));
+    assert_eq!(plain, 205);
+    let image = serde_json::json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A".repeat(100_000)}}]);
+    assert_eq!(count(body(image)), 1605);
+    let mut with_tools = body("x".repeat(700).into());
+    with_tools["tools"] =
+        serde_json::json!([{"name": "f", "description": "y".repeat(700), "input_schema": {"type": "object"}}]);
+    assert!(count(with_tools.clone()) > 400);
+    let result = serde_json::json!([{"type": "tool_result", "tool_use_id": "a", "content": "z".repeat(700)}]);
+    assert!(count(body(result)) > 200);
+    with_tools["system"] = "s".repeat(700).into();
+    assert!(count(with_tools) > 600);
+}

@@ -25,9 +25,6 @@ use tokio::time::{Instant, Sleep, sleep};
 /// The time that a client of a full service is asked to wait.
 const FULL_MS: u64 = 1000;
 
-/// Headers that a provider of the client's own API gets: they choose features, and name nobody.
-const FORWARDED: [&str; 4] = ["anthropic-beta", "anthropic-version", "openai-beta", "x-session-affinity"];
-
 /// One answer while it is made. The response's body polls it, so that a client that reads slowly slows its source, and one that leaves
 /// ends it.
 pub struct Answering {
@@ -124,7 +121,7 @@ impl Service {
             (Output::Answer(Box::new(Encoder::new(front, form, options))), kind)
         };
         drop(bytes);
-        let asked = Asked { id: admitted.id.clone(), api, request: inbound, headers: forwarded(&headers) };
+        let asked = Asked { id: admitted.id.clone(), api, request: inbound, headers: forwarded(api, &headers) };
         drop(headers);
         let mut answering = self.answering(asked, output, admitted.key);
         answering.until_known(is_stream.then_some(self.limits.status_time)).await;
@@ -193,10 +190,9 @@ impl Service {
     /// Estimates the tokens of a request of Anthropic's API.
     pub(super) async fn count_tokens(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Refusal> {
         let (_, bytes) = body::read(request, &self.limits).await?;
-        ::upstream::inbound(Api::Anthropic, &bytes)
+        let inbound = ::upstream::inbound(Api::Anthropic, &bytes)
             .map_err(|e| Refusal::new(400, "invalid_request_error", e.to_string()))?;
-        // About four bytes of JSON make a token.
-        let body = format!("{{\"input_tokens\":{}}}", bytes.len().div_ceil(4));
+        let body = format!("{{\"input_tokens\":{}}}", inbound.estimated_tokens());
         let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
         response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
         Ok(response)
@@ -219,12 +215,12 @@ fn api_of(front: Front) -> Api {
 }
 
 /// The headers that a provider of the client's own API may get.
-fn forwarded(headers: &HeaderMap) -> Vec<(String, String)> {
-    let values = |name: &'static str| {
-        let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
-        (!values.is_empty()).then(|| (name.to_owned(), values.join(",")))
+fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
+    let values = |name: &&'static str| {
+        let values: Vec<&str> = headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).collect();
+        (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))
     };
-    FORWARDED.into_iter().filter_map(values).collect()
+    ::upstream::forwarded_headers(api).iter().filter_map(values).collect()
 }
 
 /// The members of a request that an answer of OpenAI Responses repeats.
