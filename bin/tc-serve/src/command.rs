@@ -29,6 +29,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// The time that a client is asked to wait when all processes are taken, in milliseconds.
 const FULL_MS: u64 = 1000;
+/// How long an answer may take without `--timeout`.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How a command answers requests.
 #[derive(Debug)]
@@ -53,12 +55,17 @@ enum OutputEnd {
 }
 
 impl Command {
-    /// Prepares the command; `None` without one. `queue` requests at most wait for a process, and `grace` is the time between SIGTERM
-    /// and SIGKILL.
+    /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `grace` is the time between SIGTERM and
+    /// SIGKILL, and an answer may take `timeout`, or ten minutes.
     ///
     /// # Errors
     /// One line for a program that does not exist, or a log that cannot be started.
-    pub fn new(args: &CommandArgs, queue: usize, grace: Duration) -> Result<Option<Command>> {
+    pub fn new(
+        args: &CommandArgs,
+        queue: usize,
+        grace: Duration,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Command>> {
         let words = &args.command;
         if words.is_empty() {
             return Ok(None);
@@ -72,7 +79,7 @@ impl Command {
             processes,
             places: Places::new(processes, queue),
             grace,
-            timeout: args.timeout,
+            timeout: timeout.unwrap_or(TIMEOUT),
             max_output: args.max_output,
             log: ErrorLog::new()?,
         }))

@@ -41,7 +41,12 @@ pub fn serve(settings: &Settings) -> Result<Status> {
 
 async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
-    let source = match Command::new(&settings.command, settings.limits.queue, settings.grace)? {
+    let source = match Command::new(
+        &settings.command,
+        settings.limits.queue,
+        settings.grace,
+        settings.upstream.connection.timeout,
+    )? {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(&settings.upstream)?)),
     };

@@ -1,7 +1,5 @@
 //! The options of a command.
 
-use std::time::Duration;
-
 /// A command that answers requests.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Command")]
@@ -9,9 +7,6 @@ pub struct CommandArgs {
     /// How many commands may run at once; further requests wait, as many as --queue says
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub processes: u32,
-    /// How long a command may take for one answer
-    #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10m")]
-    pub timeout: Duration,
     /// How much a command may write for one answer (K, M and G are understood)
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "64M")]
     pub max_output: usize,
