@@ -29,7 +29,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// The time that a client is asked to wait when all processes are taken, in milliseconds.
 const FULL_MS: u64 = 1000;
-/// How long an answer may take without `--timeout`.
+
+/// The longest time for an answer without --timeout.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// How a command answers requests.
@@ -55,16 +56,16 @@ enum OutputEnd {
 }
 
 impl Command {
-    /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `grace` is the time between SIGTERM and
-    /// SIGKILL, and an answer may take `timeout`, or ten minutes.
+    /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `timeout` is the longest time
+    /// for an answer (10 minutes if there is none), and `grace` is the time between SIGTERM and SIGKILL.
     ///
     /// # Errors
     /// One line for a program that does not exist, or a log that cannot be started.
     pub fn new(
         args: &CommandArgs,
         queue: usize,
-        grace: Duration,
         timeout: Option<Duration>,
+        grace: Duration,
     ) -> Result<Option<Command>> {
         let words = &args.command;
         if words.is_empty() {

@@ -109,10 +109,10 @@ impl Pipe {
         }
     }
 
-    /// Whether something of the model's was encoded: no further attempt is allowed, and a failure is reported inside the stream.
-    pub fn has_content(&self) -> bool {
+    /// Whether the answer has begun: its failure is reported inside the stream, and no further attempt is allowed.
+    pub fn has_begun(&self) -> bool {
         match &self.0.borrow().output {
-            Output::Answer(encoder) => encoder.has_content(),
+            Output::Answer(encoder) => encoder.has_begun(),
             Output::Events(events) => events.has_content,
         }
     }
@@ -162,14 +162,13 @@ impl Pipe {
         std::mem::take(&mut self.0.borrow_mut().bytes)
     }
 
-    /// Appends what keeps the connection alive. `has_sent` says whether the client has a byte of the answer.
-    pub fn keep_alive(&self, has_sent: bool) {
+    /// Appends what keeps the connection alive.
+    pub fn keep_alive(&self) {
         let state = &mut *self.0.borrow_mut();
         match &mut state.output {
-            // Before the first event of its protocol a client accepts a comment alone.
-            Output::Answer(encoder) if has_sent || !state.bytes.is_empty() => encoder.keep_alive(&mut state.bytes),
-            Output::Events(EventLines { is_sse: false, .. }) => state.bytes.push(b'\n'),
-            _ => state.bytes.extend_from_slice(b": keep-alive\n\n"),
+            Output::Answer(encoder) => encoder.keep_alive(&mut state.bytes),
+            Output::Events(EventLines { is_sse: true, .. }) => state.bytes.extend_from_slice(b": keep-alive\n\n"),
+            Output::Events(_) => state.bytes.push(b'\n'),
         }
     }
 }

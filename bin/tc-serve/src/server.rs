@@ -41,12 +41,8 @@ pub fn serve(settings: &Settings) -> Result<Status> {
 
 async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
-    let source = match Command::new(
-        &settings.command,
-        settings.limits.queue,
-        settings.grace,
-        settings.upstream.connection.timeout,
-    )? {
+    let timeout = settings.upstream.connection.timeout;
+    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace)? {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(&settings.upstream)?)),
     };

@@ -52,7 +52,9 @@ impl Upstream {
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is missing.
     pub fn new(args: &UpstreamArgs) -> Result<Upstream> {
         let UpstreamArgs { provider, tools, auto, connection, replay } = args.clone();
-        let settings = provider.settings(&tools, &connection, MAX_FRAME)?;
+        let mut settings = provider.settings(&tools, &connection, MAX_FRAME)?;
+        // If text could begin inside reasoning, its first 256 bytes would be held back, and calls until the end.
+        settings.prefill.get_or_insert_default();
         let faults = replay.faults();
         let is_replay = !replay.files.is_empty();
         if faults.any() && !is_replay {

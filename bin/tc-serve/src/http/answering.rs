@@ -31,8 +31,6 @@ pub struct Answering {
     work: Pin<Box<dyn Future<Output = ()>>>,
     pipe: Rc<Pipe>,
     has_ended: bool,
-    /// Whether the client has a byte of the answer.
-    has_sent: bool,
     /// When the next sign of life is due.
     timer: Pin<Box<Sleep>>,
     keep_alive: Duration,
@@ -60,10 +58,8 @@ impl Answering {
             if self.timer.as_mut().poll(cx).is_pending() {
                 return Poll::Pending;
             }
-            self.pipe.keep_alive(self.has_sent);
+            self.pipe.keep_alive();
             bytes = self.pipe.take();
-        } else {
-            self.has_sent = true;
         }
         self.timer.as_mut().reset(Instant::now() + self.keep_alive);
         // Registers the timer for the next wait.
@@ -75,7 +71,7 @@ impl Answering {
     async fn until_known(&mut self, most: Option<Duration>) {
         let known = poll_fn(|cx| {
             self.poll_work(cx);
-            let is_known = self.has_ended || (most.is_some() && self.pipe.has_content());
+            let is_known = self.has_ended || (most.is_some() && self.pipe.has_begun());
             if is_known { Poll::Ready(()) } else { Poll::Pending }
         });
         match most {
@@ -126,15 +122,11 @@ impl Service {
         let mut answering = self.answering(asked, output, admitted.key);
         answering.until_known(is_stream.then_some(self.limits.status_time)).await;
         answering.note(exchange.line());
-        let failed = answering.pipe.failure().filter(|_| answering.has_ended && !answering.pipe.has_content());
-        if let Some(failure) = failed.filter(|_| !wants_events) {
+        if let Some(failure) = answering.pipe.failure().filter(|_| answering.has_ended && !answering.pipe.has_begun()) {
             return Err(Refusal { failure, allow: None });
         }
         if !is_stream {
-            return Ok(match answering.pipe.failure() {
-                Some(failure) => Refusal { failure, allow: None }.response(Some(front)),
-                None => whole(StatusCode::OK, kind, answering.pipe.take()),
-            });
+            return Ok(whole(StatusCode::OK, kind, answering.pipe.take()));
         }
         answering.pipe.begin();
         let mut response = Response::new(ResponseBody::stream(answering));
@@ -164,7 +156,7 @@ impl Service {
             }
         };
         let (keep_alive, timer) = (self.keep_alive, Box::pin(sleep(self.keep_alive)));
-        Box::new(Answering { work: Box::pin(work), pipe, has_ended: false, has_sent: false, timer, keep_alive })
+        Box::new(Answering { work: Box::pin(work), pipe, has_ended: false, timer, keep_alive })
     }
 
     fn answer_options(

@@ -120,14 +120,20 @@ impl Connections {
             let mut builder = http1::Builder::new();
             // `TimedWire` has the limits on time. A client that closes its side has left.
             builder.header_read_timeout(None).half_close(false).max_buf_size(64 << 10).max_header_size(HEAD);
-            let mut connection = pin!(builder.serve_connection(TokioIo::new(wire), answer));
+            let mut connection = pin!(builder.serve_connection(TokioIo::new(wire.clone()), answer));
             // An error of a connection is that of its client, which cannot be told about it.
             tokio::select! {
+                biased;
                 _ = connection.as_mut() => return,
+                () = wire.left() => return,
                 () = ending.begun() => {}
             }
             connection.as_mut().graceful_shutdown();
-            let _ = connection.await;
+            tokio::select! {
+                biased;
+                _ = connection => {}
+                () = wire.left() => {}
+            }
         });
     }
 

@@ -1,7 +1,8 @@
 //! A connection with limits on how long its client may take.
 
 use super::connection::ConnectionPhase;
-use std::future::Future;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -12,13 +13,23 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A connection with limits on how long its client may take: for the head of a request, between two requests, and to read what it is
 /// sent. A limit that has passed is an error of the connection, which closes it. hyper has a limit on heads too, but counts the time
-/// between two requests as a part of it.
-pub struct TimedWire<S> {
+/// between two requests as a part of it. All clones are the same connection.
+pub struct TimedWire<S>(Rc<RefCell<TimedState<S>>>);
+
+struct TimedState<S> {
     wire: S,
     phase: Rc<ConnectionPhase>,
     reader_time: Duration,
     reading: Timer,
     writing: Timer,
+    /// Bytes that were read to find out whether the client is still there.
+    ahead: Vec<u8>,
+}
+
+impl<S> Clone for TimedWire<S> {
+    fn clone(&self) -> Self {
+        TimedWire(Rc::clone(&self.0))
+    }
 }
 
 #[derive(Default)]
@@ -50,12 +61,40 @@ impl Timer {
     }
 }
 
-impl<S> TimedWire<S> {
+impl<S: AsyncRead + Unpin> TimedWire<S> {
     /// A connection that has just been accepted.
     pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
-        TimedWire { wire, phase, reader_time, reading: Timer::default(), writing: Timer::default() }
+        let (reading, writing, ahead) = (Timer::default(), Timer::default(), Vec::new());
+        TimedWire(Rc::new(RefCell::new(TimedState { wire, phase, reader_time, reading, writing, ahead })))
     }
 
+    /// Waits until the client has left in the middle of an answer. hyper looks for that only while it expects another request.
+    pub async fn left(&self) {
+        poll_fn(|cx| self.0.borrow_mut().poll_left(cx)).await;
+    }
+}
+
+impl<S: AsyncRead + Unpin> TimedState<S> {
+    fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        // Bytes of the next request show that the client is there.
+        if self.phase.deadline().is_some() || !self.ahead.is_empty() {
+            return Poll::Pending;
+        }
+        let mut block = [0; 1024];
+        let mut buf = ReadBuf::new(&mut block);
+        match ready!(Pin::new(&mut self.wire).poll_read(cx, &mut buf)) {
+            Ok(()) if !buf.filled().is_empty() => {
+                self.ahead.extend_from_slice(buf.filled());
+                // They may be those of a body that is read now.
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            _ => Poll::Ready(()),
+        }
+    }
+}
+
+impl<S> TimedState<S> {
     /// The result of a write: an error if nothing could be written for too long.
     fn wrote(&mut self, result: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if result.is_ready() {
@@ -69,9 +108,16 @@ impl<S> TimedWire<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
+        let this = &mut *self.0.borrow_mut();
         let before = buf.filled().len();
-        let result = Pin::new(&mut this.wire).poll_read(cx, buf);
+        let result = if this.ahead.is_empty() {
+            Pin::new(&mut this.wire).poll_read(cx, buf)
+        } else {
+            let count = this.ahead.len().min(buf.remaining());
+            buf.put_slice(&this.ahead[..count]);
+            this.ahead.drain(..count);
+            Poll::Ready(Ok(()))
+        };
         if result.is_ready() {
             if buf.filled().len() > before {
                 this.phase.has_bytes();
@@ -91,7 +137,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for TimedWire<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
+        let this = &mut *self.0.borrow_mut();
         let result = Pin::new(&mut this.wire).poll_write(cx, bytes);
         this.wrote(result, cx)
     }
@@ -101,20 +147,20 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedWire<S> {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let this = self.get_mut();
+        let this = &mut *self.0.borrow_mut();
         let result = Pin::new(&mut this.wire).poll_write_vectored(cx, bytes);
         this.wrote(result, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.wire.is_write_vectored()
+        self.0.borrow().wire.is_write_vectored()
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().wire).poll_flush(cx)
+        Pin::new(&mut self.0.borrow_mut().wire).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().wire).poll_shutdown(cx)
+        Pin::new(&mut self.0.borrow_mut().wire).poll_shutdown(cx)
     }
 }
