@@ -20,6 +20,8 @@ pub struct Playlist {
 pub struct PlayedAnswer {
     /// The API that it is written in.
     pub api: Api,
+    /// The model that was asked; empty for a body without a request.
+    pub model: String,
     /// Its status and headers; those of a success for a body without them.
     pub head: Head,
     /// Its body.
@@ -47,6 +49,17 @@ impl Playlist {
         Ok(Playlist { answers, next: Cell::new(0) })
     }
 
+    /// The models that were asked, each once.
+    pub fn models(&self) -> Vec<&str> {
+        let mut models: Vec<&str> = vec![];
+        for answer in &self.answers {
+            if !answer.model.is_empty() && !models.contains(&answer.model.as_str()) {
+                models.push(&answer.model);
+            }
+        }
+        models
+    }
+
     /// The answer to the next request.
     pub fn next(&self) -> &PlayedAnswer {
         let next = self.next.get();
@@ -61,7 +74,8 @@ fn read(bytes: &[u8], api: Option<Api>, path: &Path, answers: &mut Vec<PlayedAns
             bail!("{}: the body does not show its API, name it with --api", path.display());
         };
         let head = Head { status: 200, ..Head::default() };
-        answers.push(PlayedAnswer { api, head, recording: Recording::of_bytes(bytes.to_vec()) });
+        let recording = Recording::of_bytes(bytes.to_vec());
+        answers.push(PlayedAnswer { api, model: String::new(), head, recording });
         return Ok(());
     }
     let text = std::str::from_utf8(bytes).with_context(|| format!("{}: not UTF-8, a tape is text", path.display()))?;
@@ -70,7 +84,8 @@ fn read(bytes: &[u8], api: Option<Api>, path: &Path, answers: &mut Vec<PlayedAns
             let (path, line, name) = (path.display(), exchange.line, &exchange.api);
             bail!("{path}, line {line}: the API \"{name}\" is unknown, name it with --api");
         };
-        answers.push(PlayedAnswer { api, head: head(exchange.head.as_ref()), recording: Recording::of(exchange) });
+        let (head, recording) = (head(exchange.head.as_ref()), Recording::of(exchange));
+        answers.push(PlayedAnswer { api, model: exchange.model.clone(), head, recording });
     }
     Ok(())
 }

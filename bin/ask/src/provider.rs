@@ -54,8 +54,7 @@ pub struct Provider {
     pub(crate) settings: ProviderSettings,
     pub(crate) base_url: Option<String>,
     pub(crate) key: Option<String>,
-    /// The model of the tape, for a turn that names none.
-    pub(crate) recorded_model: Option<String>,
+    recorded_model: Option<String>,
     headers: Vec<RequestHeader>,
     is_key_needed: bool,
     /// Takes the key and whatever else is secret out of all that leaves.
@@ -110,6 +109,11 @@ impl Provider {
     /// The model that the settings name, which is asked whatever a turn names.
     pub fn model(&self) -> Option<&str> {
         self.settings.model.as_deref().filter(|m| !m.is_empty())
+    }
+
+    /// The model of the tape, for a turn that names none.
+    pub fn recorded_model(&self) -> Option<&str> {
+        self.recorded_model.as_deref()
     }
 
     /// What takes the secrets of this provider out of all that leaves.

@@ -52,7 +52,11 @@ impl TurnDraft {
     /// # Errors
     /// When neither the provider's settings, nor the options, nor a tape names a model.
     pub fn new(provider: Arc<Provider>, options: TurnOptions) -> Result<TurnDraft> {
-        let model = provider.model().map(str::to_owned).or(options.model).or_else(|| provider.recorded_model.clone());
+        let model = provider
+            .model()
+            .map(str::to_owned)
+            .or(options.model)
+            .or_else(|| provider.recorded_model().map(str::to_owned));
         let Some(model) = model.filter(|m| !m.is_empty()) else {
             bail!("no model: name one with --model, or export LLM_MODEL")
         };

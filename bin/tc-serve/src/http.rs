@@ -65,7 +65,12 @@ impl Service {
     /// # Errors
     /// When the system has no random bytes.
     pub fn new(settings: &Settings, source: Source, log: Option<AccessLog>, ending: Ending) -> Result<Service> {
-        let streams = tag::Streams::new(tag::Options { always: true, needs_tools: true, ..tag::Options::default() });
+        let streams = tag::Streams::new(tag::Options {
+            always: true,
+            needs_tools: true,
+            dialects: source.dialects(),
+            ..tag::Options::default()
+        });
         let accumulate = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
         Ok(Service {
             source,

@@ -34,6 +34,14 @@ impl Source {
         }
     }
 
+    /// The dialects that text may be in.
+    pub fn dialects(&self) -> tag::Dialects {
+        match self {
+            Source::Upstream(upstream) => upstream.dialects(),
+            Source::Command(_) => tag::Dialects::default(),
+        }
+    }
+
     /// Whether text of the model's is searched for calls here. A command does that itself.
     pub fn reads_text(&self) -> bool {
         matches!(self, Source::Upstream(_))

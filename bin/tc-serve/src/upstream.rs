@@ -11,15 +11,17 @@ use crate::pipe::Pipe;
 use ::upstream::{Conversation, model_names, models_request};
 use anyhow::{Result, bail};
 use ask::{
-    AutoMode, AutoSettings, ConnectionSettings, Playlist, Provider, Session, ToolsForm, ToolsModeChoice, TurnDraft,
-    TurnOptions,
+    AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
+    TurnDraft, TurnOptions,
 };
 use client::{Network, Recorder, Speed};
+use event::payload::Warning;
 use host::PipeHost;
 use modes::LearnedModes;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
+use tag::Dialects;
 
 /// The most bytes of one event of a provider's answer.
 const MAX_FRAME: usize = 64 << 20;
@@ -29,6 +31,9 @@ const MODELS_TIME: Duration = Duration::from_millis(2500);
 
 /// The most bytes of a provider's list of models.
 const MODELS: usize = 16 << 20;
+
+/// The model of recorded answers that name none.
+const REPLAY: &str = "replay";
 
 /// How a provider is asked.
 #[derive(Debug)]
@@ -100,7 +105,7 @@ impl Upstream {
 
     async fn ask(&self, asked: &Asked, pipe: &Pipe) -> Result<()> {
         let host = &mut PipeHost::new(pipe);
-        let (mut turn, may_tag) = self.turn(asked)?;
+        let (mut turn, may_tag) = self.turn(asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         let session = Session {
             turn: &turn,
@@ -127,13 +132,19 @@ impl Upstream {
     }
 
     /// The turn that a request asks for, and whether its tools mode is still to be decided.
-    fn turn(&self, asked: &Asked) -> Result<(TurnDraft, bool)> {
+    fn turn(&self, asked: &Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
         let inbound = &asked.request;
         let is_same_api = asked.api == self.provider.api;
-        let (params, _) = inbound.parameters_for(asked.api, self.provider.api);
+        let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api);
+        if !left_out.is_empty() {
+            let message =
+                format!("left out, since {} has no such parameter: {}", self.provider.api.name(), left_out.join(", "));
+            let warning = Warning::new(host.command(), "parameter_left_out", &message);
+            host.sink().write(0, &warning.into());
+        }
         let mut model = inbound.model.clone().filter(|model| !model.is_empty());
         if self.playlist.is_some() {
-            model = model.or_else(|| Some("replay".to_owned()));
+            model = model.or_else(|| Some(REPLAY.to_owned()));
         } else if model.is_none() && self.provider.model().is_none() && self.recorder.is_none() {
             bail!("model: the request names none; name one, or start tc-serve with --model");
         }
@@ -175,12 +186,27 @@ impl Upstream {
         Ok(!is_firm)
     }
 
+    /// The dialects that an answer may be in: those of the table and the user's own.
+    pub fn dialects(&self) -> Dialects {
+        self.provider.dialects.clone()
+    }
+
     /// The names of the models that may be asked for.
     pub async fn models(&self) -> Vec<String> {
         if let Some(model) = self.provider.model() {
             return vec![model.to_owned()];
         }
-        let Some(network) = &self.network else { return vec![] };
+        if let Some(playlist) = &self.playlist {
+            let models = playlist.models();
+            return if models.is_empty() {
+                vec![REPLAY.to_owned()]
+            } else {
+                models.into_iter().map(str::to_owned).collect()
+            };
+        }
+        let Some(network) = &self.network else {
+            return self.provider.recorded_model().map(str::to_owned).into_iter().collect();
+        };
         let request = models_request(self.provider.api, &self.provider.request_options());
         let answer = tokio::time::timeout(MODELS_TIME, network.ask(&request, MODELS)).await;
         let Ok(Ok(Some(body))) = answer else { return vec![] };
