@@ -7,7 +7,7 @@ use crate::options::AnswerOptions;
 use crate::step::Step;
 use crate::turn::Turn;
 use crate::writer::StreamWriter;
-use event::Event;
+use event::{Event, Kind};
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,14 @@ struct Page {
 }
 
 impl Page {
+    /// How many choices the client gets. Clients that asked for one take all choices for the same (AI SDK) or fail (openai-python).
+    fn choices(&self) -> u32 {
+        if self.front.has_choices() { self.options.choices.unwrap_or(u32::MAX) } else { 1 }
+    }
+
     /// Writes one step, and keeps it in the draft if the answer needs that.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
-        if choice != 0 && !self.front.has_choices() {
+        if choice >= self.choices() {
             return;
         }
         if self.writer.as_ref().is_none_or(|w| w.needs_draft()) {
@@ -49,6 +54,11 @@ impl Page {
             writer.step(choice, step, &self.draft, model, out);
         }
     }
+}
+
+/// Whether events of this kind concern one choice, and not the whole stream.
+fn is_of_one_choice(kind: Kind) -> bool {
+    !matches!(kind, Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Error)
 }
 
 impl Encoder {
@@ -62,6 +72,9 @@ impl Encoder {
     /// Takes the next event of the stream, and appends what can be sent now.
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;
+        if event.choice() >= page.choices() && is_of_one_choice(event.kind()) {
+            return;
+        }
         turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
     }
 

@@ -9,6 +9,8 @@ pub struct AnswerOptions {
     pub model: String,
     /// When the request came: seconds since 1970.
     pub created: u64,
+    /// How many choices the client asked for; the others of the upstream are dropped. `None` keeps all of them.
+    pub choices: Option<u32>,
     /// Whether a chat stream ends with a chunk of usage (`stream_options.include_usage`).
     pub include_usage: bool,
     /// Whether warnings and repairs go along under the key `toolpipe`, in chunks without choices.

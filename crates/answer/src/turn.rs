@@ -21,6 +21,9 @@ use event::payload::{
 use event::{Choices, Event, Json, Kind};
 use extras::Extras;
 
+/// How many choices OpenAI's API lets a client ask for.
+const MOST_CHOICES: u32 = 128;
+
 /// The events of one stream on their way to steps.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
@@ -150,6 +153,12 @@ impl Turn {
         feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
     ) {
         let Turn { model, has_begun, has_content, choices, .. } = self;
+        // Clients find a choice by its place among those that have begun (openai-python), so that they have to begin in order.
+        if !choices.of(number).has_begun() {
+            for lower in 0..number.min(MOST_CHOICES) {
+                choices.of(lower).begin(&mut Emitter { model, number: lower, has_begun, has_content, take });
+            }
+        }
         let mut out = Emitter { model, number, has_begun, has_content, take };
         if let Err(trouble) = feed(choices.of(number), &mut out) {
             self.fail(trouble.failure(), take);

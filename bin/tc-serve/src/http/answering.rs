@@ -171,6 +171,9 @@ impl Service {
             id: admitted.id.clone(),
             model: inbound.model.clone().unwrap_or_default(),
             created,
+            choices: Some(
+                inbound.params.get("n").and_then(serde_json::Value::as_u64).map_or(1, |n| n.clamp(1, 128) as u32),
+            ),
             include_usage: inbound.include_usage,
             extras: self.extras,
             echo: if front == Front::Responses { echo(body) } else { Vec::new() },

@@ -68,6 +68,11 @@ pub(super) struct ChoiceTurn {
 type Fed = Result<(), Trouble>;
 
 impl ChoiceTurn {
+    /// Whether `Begin` was emitted.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
     /// Emits `Begin`, once.
     pub fn begin(&mut self, out: &mut Emitter<'_, '_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
