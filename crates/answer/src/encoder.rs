@@ -65,7 +65,7 @@ impl Encoder {
     /// An answer that has not begun.
     pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
         let writer = (form == Form::Stream).then(|| (front.row().stream)(&options));
-        let turn = Turn::new(options.extras);
+        let turn = Turn::new(options.extras, form == Form::Whole);
         Encoder { turn, page: Page { front, options, draft: Draft::default(), writer } }
     }
 

@@ -47,12 +47,15 @@ pub(crate) struct Turn {
     choices: Choices<ChoiceTurn>,
     /// `None`: not asked for.
     extras: Option<Extras>,
+    /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
+    is_whole: bool,
 }
 
 impl Turn {
-    /// A turn before its first event. `extras`: whether it collects what goes under the key `toolpipe`.
-    pub fn new(extras: bool) -> Turn {
-        Turn { extras: extras.then(Extras::default), ..Turn::default() }
+    /// A turn before its first event. `extras`: whether it collects what goes under the key `toolpipe`; `is_whole`: whether nothing is
+    /// emitted before the end.
+    pub fn new(extras: bool, is_whole: bool) -> Turn {
+        Turn { extras: extras.then(Extras::default), is_whole, ..Turn::default() }
     }
 
     /// Takes the next event.
@@ -152,15 +155,18 @@ impl Turn {
         take: &mut TakeStep<'_>,
         feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
     ) {
-        let Turn { model, has_begun, has_content, choices, .. } = self;
+        let Turn { model, has_begun, has_content, choices, is_whole, .. } = self;
+        let mut make = || ChoiceTurn::new(*is_whole);
+        let place = choices.place(number, &mut make);
         // Clients find a choice by its place among those that have begun (openai-python), so that they have to begin in order.
-        if !choices.of(number).has_begun() {
+        if !choices[place].has_begun() {
             for lower in 0..number.min(MOST_CHOICES) {
-                choices.of(lower).begin(&mut Emitter { model, number: lower, has_begun, has_content, take });
+                let place = choices.place(lower, &mut make);
+                choices[place].begin(&mut Emitter { model, number: lower, has_begun, has_content, take });
             }
         }
         let mut out = Emitter { model, number, has_begun, has_content, take };
-        if let Err(trouble) = feed(choices.of(number), &mut out) {
+        if let Err(trouble) = feed(&mut choices[place], &mut out) {
             self.fail(trouble.failure(), take);
         }
     }
@@ -199,7 +205,8 @@ impl Turn {
         if let Some(failure) = self.failed(reason) {
             return self.fail(failure, take);
         }
-        self.choices.of(0);
+        let is_whole = self.is_whole;
+        self.choices.place(0, || ChoiceTurn::new(is_whole));
         let Turn { model, has_begun, has_content, choices, .. } = self;
         let mut trouble = None;
         for (number, choice) in choices.by_number() {

@@ -53,6 +53,8 @@ enum Item {
 #[derive(Debug, Default)]
 pub(super) struct ChoiceTurn {
     has_begun: bool,
+    /// Everything waits for the end.
+    waits: bool,
     /// What waits: a call that is not complete, and all that came behind it.
     queue: VecDeque<Item>,
     /// How many calls are complete.
@@ -73,6 +75,11 @@ impl ChoiceTurn {
         self.has_begun
     }
 
+    /// A choice before its first event. `waits`: nothing is emitted before its end.
+    pub fn new(waits: bool) -> ChoiceTurn {
+        ChoiceTurn { waits, ..ChoiceTurn::default() }
+    }
+
     /// Emits `Begin`, once.
     pub fn begin(&mut self, out: &mut Emitter<'_, '_>) {
         if !std::mem::replace(&mut self.has_begun, true) {
@@ -89,7 +96,7 @@ impl ChoiceTurn {
         if !self.scratch.trim_ascii().is_empty() {
             self.release(out)?;
         }
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && !self.waits {
             self.begin(out);
             out.emit(&Step::Text(&self.scratch));
         } else if let Some(Item::Text(waiting)) = self.queue.back_mut() {
@@ -107,9 +114,11 @@ impl ChoiceTurn {
             return Ok(());
         }
         self.release(out)?;
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && !self.waits {
             self.begin(out);
             out.emit(&Step::Refusal(&self.scratch));
+        } else if let Some(Item::Refusal(waiting)) = self.queue.back_mut() {
+            waiting.push_str(&self.scratch);
         } else {
             self.queue.push_back(Item::Refusal(self.scratch.clone()));
         }
@@ -123,9 +132,12 @@ impl ChoiceTurn {
             return Ok(());
         }
         self.release(out)?;
-        if self.queue.is_empty() {
+        if self.queue.is_empty() && !self.waits {
             self.begin(out);
             out.emit(&Step::Reasoning { text: &self.scratch, provider });
+        } else if let Some(Item::Reasoning { text, provider: data @ None }) = self.queue.back_mut() {
+            text.push_str(&self.scratch);
+            *data = provider.map(str::to_owned);
         } else {
             self.queue.push_back(Item::Reasoning { text: self.scratch.clone(), provider: provider.map(str::to_owned) });
         }
@@ -191,18 +203,22 @@ impl ChoiceTurn {
         if !self.scratch.is_empty() {
             self.text("\u{fffd}".into(), out)?;
         }
+        self.waits = false;
         self.release(out)?;
         let mut is_cut = false;
-        while let Some(Item::Call(call)) = self.queue.front() {
-            // Only a call that is open or was cut is left at the front.
+        // Only a call that is open or was cut is left at the front.
+        while !self.queue.is_empty() {
             is_cut = true;
-            if call.has_begun {
-                if self.queue.len() > 1 {
+            let is_last = self.queue.len() == 1;
+            self.begin(out);
+            if let Some(Item::Call(call)) = self.queue.front_mut() {
+                if is_last && !call.arguments.is_empty() {
+                    call.send(out);
+                } else if call.has_begun {
                     return Err(Trouble::Overlapped(call.name.clone()));
                 }
-                break;
             }
-            // Nothing of it was sent: the client gets the rest, and the finish reason says that something is missing.
+            // Of a call that was not sent the client gets nothing: the finish reason says that something is missing.
             self.queue.pop_front();
             self.drain(out)?;
         }
@@ -212,7 +228,6 @@ impl ChoiceTurn {
             _ if self.complete > 0 => FinishReason::ToolCalls,
             _ => FinishReason::Stop,
         };
-        self.queue.clear();
         self.begin(out);
         out.emit(&Step::End(reason));
         Ok(())
@@ -235,7 +250,7 @@ impl ChoiceTurn {
 
     /// Calls that were held whole may be sent: something other than their own native form has come.
     fn release(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
-        if self.queue.is_empty() {
+        if self.queue.is_empty() || self.waits {
             return Ok(());
         }
         for item in &mut self.queue {
@@ -250,6 +265,9 @@ impl ChoiceTurn {
 
     /// Emits what need not wait any more.
     fn drain(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
+        if self.waits {
+            return Ok(());
+        }
         loop {
             match self.queue.front() {
                 None => return Ok(()),

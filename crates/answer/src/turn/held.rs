@@ -24,7 +24,7 @@ pub(super) enum CallState {
 pub(super) struct HeldCall {
     pub id: String,
     pub name: String,
-    /// All of its arguments so far; with [`HeldCall::sent`] 0 nothing of them was emitted.
+    /// All of its arguments so far.
     pub arguments: String,
     /// How many bytes of the arguments were emitted.
     pub sent: usize,
@@ -61,7 +61,7 @@ impl HeldCall {
             Verdict::Arguments(all) => all,
         };
         let name = event.tool_name.str();
-        if !all.starts_with(&self.arguments) || (self.has_begun && self.name != name) {
+        if self.has_begun && (self.name != name || !all.starts_with(&self.arguments[..self.sent])) {
             return Err(Unfit::Changed);
         }
         self.name = name.into_owned();
