@@ -42,6 +42,7 @@ pub struct Command {
     grace: Duration,
     timeout: Duration,
     max_output: usize,
+    model: Option<String>,
     log: ErrorLog,
 }
 
@@ -57,7 +58,8 @@ enum OutputEnd {
 
 impl Command {
     /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `timeout` is the longest time
-    /// for an answer (10 minutes if there is none), and `grace` is the time between SIGTERM and SIGKILL.
+    /// for an answer (10 minutes if there is none), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
+    /// model that a client names.
     ///
     /// # Errors
     /// One line for a program that does not exist, or a log that cannot be started.
@@ -66,6 +68,7 @@ impl Command {
         queue: usize,
         timeout: Option<Duration>,
         grace: Duration,
+        model: Option<String>,
     ) -> Result<Option<Command>> {
         let words = &args.command;
         if words.is_empty() {
@@ -82,6 +85,7 @@ impl Command {
             grace,
             timeout: timeout.unwrap_or(TIMEOUT),
             max_output: args.max_output,
+            model,
             log: ErrorLog::new()?,
         }))
     }
@@ -106,7 +110,7 @@ impl Command {
         let feed = async {
             if let Some(mut stdin) = stdin {
                 // It fails where the command closes its input, or ends.
-                let _ = stdin.write_all(&input::input(asked)).await;
+                let _ = stdin.write_all(&input::input(asked, self.model.as_deref())).await;
             }
         };
         let beside = async {
@@ -175,6 +179,11 @@ impl Command {
             status = timeout(self.grace, group.ended()).await.ok().map(Result::ok);
         }
         OutputEnd::Ended(status.flatten())
+    }
+
+    /// The names of the models that may be asked for. A client needs one to choose, also where the command knows better.
+    pub fn models(&self) -> Vec<String> {
+        vec![self.model.clone().unwrap_or_else(|| "command".to_owned())]
     }
 
     /// Waits until nothing of any command is left.

@@ -41,8 +41,8 @@ pub fn serve(settings: &Settings) -> Result<Status> {
 
 async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
-    let timeout = settings.upstream.connection.timeout;
-    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace)? {
+    let (timeout, model) = (settings.upstream.connection.timeout, settings.upstream.provider.model.clone());
+    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model)? {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(&settings.upstream)?)),
     };

@@ -30,7 +30,7 @@ impl Source {
     pub async fn models(&self) -> Vec<String> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
-            Source::Command(_) => Vec::new(),
+            Source::Command(command) => command.models(),
         }
     }
 

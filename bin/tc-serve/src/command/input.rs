@@ -5,8 +5,9 @@ use event::payload::{self, Message, Request};
 use event::{Json, Payload};
 use serde_json::Value;
 
-/// The lines of a command's standard input: the `request` event, and a `message` event for each message.
-pub fn input(asked: &Asked) -> Vec<u8> {
+/// The lines of a command's standard input: the `request` event, and a `message` event for each message. `model` takes the place of the
+/// model that the client names.
+pub fn input(asked: &Asked, model: Option<&str>) -> Vec<u8> {
     let request = &asked.request;
     let tools = request.tools.as_ref().map(|tools| tools.openai(|_| true));
     let params = (!request.params.is_empty()).then(|| Value::Object(request.params.clone()).to_string());
@@ -14,7 +15,7 @@ pub fn input(asked: &Asked) -> Vec<u8> {
     put(
         Request {
             api: Some(asked.api.name().into()),
-            model: request.model.as_ref().map(Into::into),
+            model: model.or(request.model.as_deref()).map(Into::into),
             tools: tools.as_deref().map(Json::of),
             tool_choice: request.tool_choice.as_ref().map(Into::into),
             params: params.as_deref().map(Json::of),
