@@ -92,7 +92,8 @@ fn a_whole_answer_is_the_stream_at_its_end_and_nothing_of_it_was_sent_too_early(
     for case in include_str!("steps.cases").split("\n# ") {
         let (name, rest) = case.split_once('\n').unwrap();
         let events: Vec<&str> = rest.lines().take_while(|line| *line != "=>").filter(|line| !line.is_empty()).collect();
-        if events[0] == "begin()" || name == "several choices" {
+        // A stream writes its choices as they come.
+        if events[0] == "begin()" || events.iter().any(|event| event.contains("\"choice\":")) {
             continue;
         }
         let (stream, whole) = (steps(&events, false), steps(&events, true));
