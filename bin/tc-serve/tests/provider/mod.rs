@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 /// How long anything may take before a test fails instead of hanging.
-pub const GUARD: Duration = Duration::from_secs(60);
+pub const GUARD: Duration = Duration::from_secs(30);
 
 /// A request as the provider got it.
 #[derive(Clone, Debug)]

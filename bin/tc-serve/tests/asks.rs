@@ -1,0 +1,210 @@
+//! How tc-serve asks its provider: attempts, connections, models, tools in the prompt, recorded answers.
+
+mod provider;
+
+use provider::{Provider, Service, answer};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+
+const HI: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+
+const SSE: &str = "content-type: text/event-stream\r\n";
+
+fn text(text: &str) -> Vec<u8> {
+    let content = serde_json::to_string(text).unwrap();
+    format!(
+        "data: {{\"id\":\"c\",\"choices\":[{{\"index\":0,\"delta\":{{\"role\":\"assistant\",\"content\":{content}}},\"finish_reason\":null}}]}}\n\ndata: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\ndata: [DONE]\n\n"
+    )
+    .into_bytes()
+}
+
+fn content(body: &str) -> String {
+    let body: Value = serde_json::from_str(body).unwrap();
+    body["choices"][0]["message"]["content"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned()
+}
+
+#[test]
+fn a_request_is_sent_again_until_something_of_an_answer_came() {
+    let provider = Provider::new(|number, _, stream| match number {
+        0 => answer(stream, "503 Busy", "retry-after: 0\r\n", b"{}", None),
+        1 => answer(stream, "200 OK", SSE, b"data: [DO", Some(0)),
+        _ => answer(stream, "200 OK", SSE, &text("at last"), None),
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    let (head, body) = service.ask("POST", "/v1/chat/completions", HI);
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    assert_eq!((content(&body).as_str(), provider.asked().len()), ("at last", 3));
+}
+
+#[test]
+fn nothing_is_sent_again_after_content() {
+    let begun = text("begun, and more");
+    let first = begun.windows(2).position(|two| two == b"\n\n").unwrap() + 2;
+    let (has_read, wait) = channel::<()>();
+    let wait = std::sync::Mutex::new(wait);
+    let provider = Provider::new(move |_, _, stream| {
+        let is_open = answer(stream, "200 OK", SSE, &begun, Some(first));
+        let _ = wait.lock().unwrap().recv_timeout(provider::GUARD);
+        is_open
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    let request = HI.replacen('{', "{\"stream\":true,", 1);
+    let mut client = service.send("POST", "/v1/chat/completions", &request);
+    let (mut body, mut byte) = (vec![], [0; 1]);
+    while !body.ends_with(b"begun, and more") {
+        client.read_exact(&mut byte).unwrap();
+        body.extend(byte);
+    }
+    has_read.send(()).unwrap();
+    client.read_to_end(&mut body).unwrap();
+    let body = String::from_utf8(body).unwrap();
+    assert!(body.contains("\"error\"") && !body.contains("[DONE]"), "{body}");
+    assert_eq!(provider.asked().len(), 1);
+}
+
+#[test]
+fn the_status_of_the_provider_and_the_wait_that_it_asks_for_are_passed_on() {
+    let provider = Provider::new(|_, _, stream| {
+        answer(stream, "429 Slow", "retry-after: 3600\r\n", b"{\"error\":{\"message\":\"slow down\"}}", None)
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    for (path, request) in
+        [("/v1/chat/completions", HI), ("/v1/messages", HI), ("/v1/responses", r#"{"model":"m","input":"hi"}"#)]
+    {
+        let (head, body) = service.ask("POST", path, request);
+        assert!(head.starts_with("http/1.1 429") && head.contains("retry-after: 3600"), "{path} {head}");
+        assert!(body.contains("slow down"), "{path} {body}");
+    }
+    assert_eq!(provider.asked().len(), 3, "an hour is too long to wait for");
+}
+
+#[test]
+fn requests_one_after_the_other_share_a_connection() {
+    let provider = Provider::new(|_, _, stream| {
+        // The end of the body follows the provider's end mark in a packet of its own.
+        let bytes = text("hi");
+        let head = format!("HTTP/1.1 200 OK\r\n{SSE}transfer-encoding: chunked\r\n\r\n{:x}\r\n", bytes.len());
+        stream.set_nodelay(true).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&bytes).unwrap();
+        stream.write_all(b"\r\n").unwrap();
+        std::thread::yield_now();
+        stream.write_all(b"0\r\n\r\n").is_ok()
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    const REQUESTS: usize = 20;
+    for _ in 0..REQUESTS {
+        assert_eq!(content(&service.ask("POST", "/v1/chat/completions", HI).1), "hi");
+    }
+    let connections = provider.connections.load(Ordering::SeqCst);
+    // The next request may come before the end of the body has.
+    assert!(connections < REQUESTS / 2, "{connections} connections");
+}
+
+#[test]
+fn a_client_that_leaves_before_the_first_byte_closes_the_providers_connection() {
+    let (send, closed) = channel();
+    let send = std::sync::Mutex::new(send);
+    let provider = Provider::new(move |_, _, stream| {
+        let read = stream.read(&mut [0; 1]);
+        send.lock().unwrap().send(matches!(read, Ok(0) | Err(_))).unwrap();
+        false
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    let client = service.send("POST", "/v1/chat/completions", HI);
+    provider.requests.recv_timeout(provider::GUARD).unwrap();
+    drop(client);
+    assert!(closed.recv_timeout(provider::GUARD).unwrap());
+}
+
+#[test]
+fn the_clients_model_is_asked_unless_another_is_named() {
+    for (options, model) in [(&[][..], "m"), (&["--model", "mine"], "mine")] {
+        let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
+        let service = Service::new(&[&["--base-url", &provider.url], options].concat());
+        service.ask("POST", "/v1/chat/completions", HI);
+        assert_eq!(provider.asked()[0].body["model"], model);
+    }
+}
+
+#[test]
+fn the_models_are_those_of_the_provider() {
+    let provider = Provider::new(|_, request, stream| {
+        assert_eq!(request.line, "GET /v1/models HTTP/1.1");
+        answer(stream, "200 OK", "", br#"{"data":[{"id":"one"},{"id":"two"}]}"#, None)
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    let (_, body) = service.ask("GET", "/v1/models", "");
+    assert!(body.contains("\"one\"") && body.contains("\"two\""), "{body}");
+}
+
+const WITH_TOOL: &str = r#"{"model":"m","messages":[{"role":"user","content":"weather?"}],"tools":[{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}"#;
+
+/// A call in the dialect tool-name-tag.
+const CALL: &str = r#"<tool name="get_weather">{"city":"Paris"}</tool>"#;
+
+#[test]
+fn tools_go_into_the_prompt_and_calls_come_back_as_calls() {
+    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text(CALL), None));
+    let service = Service::new(&["--base-url", &provider.url, "--tools-mode", "tag"]);
+    let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+    let asked = &provider.asked()[0].body;
+    assert!(asked.get("tools").is_none(), "{asked}");
+    assert!(asked["messages"][0].to_string().contains("Weather of a city"), "{asked}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let call = &body["choices"][0]["message"]["tool_calls"][0]["function"];
+    assert_eq!((call["name"].as_str(), call["arguments"].as_str()), (Some("get_weather"), Some(r#"{"city":"Paris"}"#)));
+    assert_eq!(body["choices"][0]["finish_reason"], "tool_calls");
+}
+
+#[test]
+fn auto_remembers_that_a_model_refuses_tools() {
+    let provider = Provider::new(|_, request, stream| {
+        if request.line.starts_with("GET") {
+            return answer(stream, "404 Not Found", "", b"{}", None);
+        }
+        if request.body.get("tools").is_some() {
+            let refusal = br#"{"error":{"message":"this model does not support tools"}}"#;
+            return answer(stream, "400 Bad Request", "", refusal, None);
+        }
+        answer(stream, "200 OK", SSE, &text(CALL), None)
+    });
+    let service = Service::new(&["--base-url", &provider.url, "--tools-mode", "auto", "--capability-cache", "none"]);
+    for native in [1, 0, 0] {
+        let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        assert!(body.contains("get_weather"), "{body}");
+        let asked = provider.asked();
+        assert_eq!(asked.iter().filter(|request| request.body.get("tools").is_some()).count(), native, "{asked:?}");
+    }
+}
+
+#[test]
+fn recorded_answers_take_the_place_of_a_provider_in_their_order_again_and_again() {
+    let folder = format!("{}/../../fixtures/streams/openai-chat", env!("CARGO_MANIFEST_DIR"));
+    let (first, second) = (format!("{folder}/byte-order-mark.sse"), format!("{folder}/content-in-parts.sse"));
+    let service = Service::new(&["--replay", &first, "--replay", &second]);
+    let answers: Vec<String> = (0..4).map(|_| content(&service.ask("POST", "/v1/chat/completions", HI).1)).collect();
+    assert_eq!((&answers[0], &answers[1]), (&answers[2], &answers[3]));
+    assert_ne!(answers[0], answers[1]);
+    let (_, models) = service.ask("GET", "/v1/models", "");
+    assert!(models.contains("\"replay\""), "{models}");
+}
+
+#[test]
+fn a_recorded_tape_answers_the_same_request() {
+    let tape = std::env::temp_dir().join(format!("tc-serve-asks-{}.tape", std::process::id()));
+    let _ = std::fs::remove_file(&tape);
+    let path = tape.to_str().unwrap();
+    {
+        let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("recorded"), None));
+        let service = Service::new(&["--base-url", &provider.url, "--tape", path, "--tape-mode", "record"]);
+        assert_eq!(content(&service.ask("POST", "/v1/chat/completions", HI).1), "recorded");
+    }
+    let service = Service::new(&["--tape", path]);
+    assert_eq!(content(&service.ask("POST", "/v1/chat/completions", HI).1), "recorded");
+    let (head, body) = service.ask("POST", "/v1/chat/completions", &HI.replace("hi", "other"));
+    std::fs::remove_file(&tape).unwrap();
+    assert!(head.starts_with("http/1.1 4") || head.starts_with("http/1.1 5"), "{head}\n{body}");
+}
