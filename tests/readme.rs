@@ -85,6 +85,20 @@ fn the_demo_in_tag_mode_is_the_same_conversation() {
     assert_eq!(same, native);
 }
 
+#[test]
+fn the_demo_of_the_service_answers_curl_and_ends() {
+    let shown = run("export TOOLPIPE_BIN=$(dirname \"$(command -v tc-serve)\"); bin/demo --serve");
+    for part in [
+        r#""function":{"name":"find_huts","arguments":""}"#,
+        r#""finish_reason":"tool_calls""#,
+        "data: [DONE]",
+        r#""status": "completed""#,
+        r#""name": "reserve""#,
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
 /// Runs the demo with the commands of this build and from another folder, compares its output with a file, and runs the commands that
 /// it shows.
 fn demo(option: &str, golden: &str) -> String {
