@@ -15,6 +15,7 @@ class Truth:
     tools: list
     text: str
     refusal: str
+    summary: str  # of the conversation, by the provider (compaction)
     calls: list  # [name, arguments], with None for arguments that were cut or are not valid
     finish: str  # stop, tool_calls, length, content_filter
     usage: dict
@@ -58,7 +59,7 @@ class Reading:
     """What the pipeline reads in one body."""
 
     def __init__(self):
-        self.text, self.refusal, self.usage, self.finish, self.failed, self.calls = "", "", {}, None, False, {}
+        self.text, self.refusal, self.summary, self.usage, self.finish, self.failed, self.calls = "", "", "", {}, None, False, {}
 
     def ordered(self):
         return [self.calls[index] for index in sorted(self.calls)]
@@ -67,6 +68,8 @@ class Reading:
         kind = e["type"]
         if kind == "content_delta":
             self.text += e["text"]
+        elif kind == "server_item" and e.get("kind") == "compaction":
+            self.summary += e["data"].get("content") or ""
         elif kind == "refusal_delta":
             self.refusal += e["text"]
         elif kind == "session_stats":
@@ -128,15 +131,18 @@ def truth_of(label, reading, tagged):
             raise SystemExit(f"matrix: {label['id']}: llm-stream does not read the labelled text; mend that first")
     calls = [[c["name"], c["arguments"]] for c in label["calls"]]
     failed = bool(label["stream_error"]) if "stream_error" in label else reading.failed
-    failed = failed or reading.finish in ("error", "cut", None)
+    # No API has a call without a name.
+    failed = failed or reading.finish in ("error", "cut", None) or not all(name for name, _ in calls)
     in_text = [tagged.text, tagged.ordered(), finish_of(tagged, tagged.calls)]
     if in_text[:2] == [reading.text, reading.ordered()] and not label.get("dialect"):
         in_text = None
-    return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, calls, finish_of(reading, calls), reading.usage, failed, in_text)
+    return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, reading.summary, calls, finish_of(reading, calls), reading.usage, failed, in_text)
 
 
 def finish_of(reading, calls):
-    """The reason as it has to be: calls that came make `tool_calls` of `stop`."""
+    """The reason as it has to be: calls that came make `tool_calls` of `stop`, and with a call that was cut the answer was cut."""
     if reading.finish not in ("stop", "tool_calls"):
         return reading.finish
+    if any(arguments is None for _, arguments in calls):
+        return "length"
     return "tool_calls" if calls else "stop"

@@ -16,10 +16,12 @@ pub(super) fn tool_use(o: &mut Object<'_>, id: &str, name: &str, input: &str) {
 
 /// The counts of tokens. Those from the cache are not part of `input_tokens` in this API.
 pub(super) fn usage(o: &mut Object<'_>, counts: &Usage) {
+    // A provider was seen to count more tokens from the cache than in the request; the two counts add up to the request here.
+    let cached = counts.cached.min(counts.input);
     o.object("usage", |o| {
-        o.int("input_tokens", counts.input.saturating_sub(counts.cached))
+        o.int("input_tokens", counts.input - cached)
             .int("cache_creation_input_tokens", 0)
-            .int("cache_read_input_tokens", counts.cached)
+            .int("cache_read_input_tokens", cached)
             .int("output_tokens", counts.output);
     });
 }
@@ -32,5 +34,25 @@ pub(super) fn stop_reason(reason: FinishReason, has_refusal: bool) -> &'static s
         FinishReason::ContentFilter => "refusal",
         _ if has_refusal => "refusal",
         _ => "end_turn",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use event::Raw;
+
+    #[test]
+    fn the_counts_of_the_request_add_up_to_it() {
+        for (input, cached) in [(235, 373), (235, 200), (235, 0)] {
+            let mut bytes = Vec::new();
+            let mut object = Object::open(&mut bytes);
+            usage(&mut object, &Usage { input, cached, ..Usage::default() });
+            object.close();
+            let text = String::from_utf8(bytes).unwrap();
+            let raw = Raw::parse(&text).unwrap();
+            let count = |name| raw.at(&["usage", name]).unwrap().text().parse::<u64>().unwrap();
+            assert_eq!(count("input_tokens") + count("cache_read_input_tokens"), input, "{text}");
+        }
     }
 }
