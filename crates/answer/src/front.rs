@@ -1,5 +1,6 @@
 //! The table of the APIs that clients speak.
 
+mod carried;
 mod chat;
 mod frame;
 mod messages;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toolpipe_answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
-use upstream::{Api, End, Stream, StreamOptions};
+use upstream::{Api, End, RequestOptions, Stream, StreamOptions, inbound, request};
 
 /// The fronts whose files are here, with the decoder that reads them.
 const FRONTS: [(Front, Api, &str); 3] = [
@@ -235,4 +235,67 @@ fn a_connection_that_is_lost_anywhere_never_looks_finished() {
         }
     }
     assert!(answers > 50, "{answers} answers are too few to show anything");
+}
+
+/// The request that follows an answer: the client sends the answer back with what it says next, to an upstream of `upstream`.
+fn next_request(front: Front, upstream: Api, case: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fronts").join(case);
+    let events = fs::read_to_string(folder.join("events.ndjson")).unwrap();
+    let got = answer(front, Form::Whole, options(&folder), &events);
+    let got = Raw::parse(&got).unwrap();
+    let (api, body) = match front {
+        Front::Messages => {
+            let content = got.get("content").unwrap().text();
+            let result =
+                r#"[{"type":"tool_result","tool_use_id":"toolu_1","content":"1"},{"type":"text","text":"Go on."}]"#;
+            let answer = format!(r#"{{"role":"assistant","content":{content}}}"#);
+            let next = format!(r#"{{"role":"user","content":{result}}}"#);
+            (
+                Api::Anthropic,
+                format!(r#"{{"max_tokens":9,"messages":[{{"role":"user","content":"a"}},{answer},{next}]}}"#),
+            )
+        }
+        _ => {
+            let output = got.get("output").unwrap().text();
+            let items = &output[1..output.len() - 1];
+            let result = r#"{"type":"function_call_output","call_id":"toolu_1","output":"1"},{"role":"user","content":"Go on."}"#;
+            (Api::OpenaiResponses, format!(r#"{{"input":[{{"role":"user","content":"a"}},{items},{result}]}}"#))
+        }
+    };
+    let inbound = inbound(api, body.as_bytes()).unwrap();
+    request(upstream, &inbound.conversation, &RequestOptions { model: "m".into(), ..RequestOptions::default() })
+        .unwrap()
+        .body
+}
+
+#[test]
+fn reasoning_goes_back_to_the_provider_that_wrote_it() {
+    for front in [Front::Messages, Front::Responses] {
+        let body = next_request(front, Api::Anthropic, "reasoning-of-anthropic");
+        for block in [
+            r#"{"type":"thinking","thinking":"hm","signature":"EqRk/=="}"#,
+            r#"{"type":"redacted_thinking","data":"RRR"}"#,
+            r#"{"type":"thinking","thinking":"","signature":"hidden"}"#,
+        ] {
+            assert_eq!(body.matches(block).count(), 1, "{front:?}: {block} in {body}");
+        }
+        let body = next_request(front, Api::OpenaiResponses, "reasoning-of-openai");
+        for item in
+            [r#""id":"rs_up""#, r#""encrypted_content":"gAAA==""#, r#""id":"rs_2""#, r#""encrypted_content":"gBBB==""#]
+        {
+            assert_eq!(body.matches(item).count(), 1, "{front:?}: {item} in {body}");
+        }
+        assert!(!body.contains("rs_0001"), "{front:?}: an id that the provider does not know in {body}");
+        // Nobody else gets it.
+        for (upstream, case) in [
+            (Api::OpenaiResponses, "reasoning-of-anthropic"),
+            (Api::Anthropic, "reasoning-of-openai"),
+            (Api::OpenaiChat, "reasoning-of-openai"),
+        ] {
+            let body = next_request(front, upstream, case);
+            for foreign in ["toolpipe:", "signature", "encrypted_content\":", "rs_0001"] {
+                assert!(!body.contains(foreign), "{front:?}: {foreign} in {body}");
+            }
+        }
+    }
 }

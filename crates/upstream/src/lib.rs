@@ -6,6 +6,7 @@
 
 mod api;
 mod capability;
+mod carried;
 mod conversation;
 mod decoder;
 mod failure;

@@ -1,6 +1,7 @@
 //! A conversation as its client wrote it, for an upstream of the same API.
 
 use crate::Api;
+use crate::carried::is_carried;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ impl Verbatim {
             members.shift_remove("tools");
             members.shift_remove("tool_choice");
         }
+        drop_foreign_reasoning(api, &mut members);
         Verbatim { api, members: Arc::new(members), messages }
     }
 
@@ -39,6 +41,35 @@ impl Verbatim {
                 None => _ = body.shift_remove(*name),
             }
         }
+    }
+}
+
+/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API would look up by an id of ours: OpenAI rejects
+/// an item without encrypted content that it has not stored (github.com/vercel/ai/issues/7543).
+fn drop_foreign_reasoning(api: Api, members: &mut Map<String, Value>) {
+    fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+        value.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+    match api {
+        Api::OpenaiResponses => {
+            let Some(items) = members.get_mut("input").and_then(Value::as_array_mut) else { return };
+            items.retain(|item| {
+                let encrypted = text(item, "encrypted_content");
+                let content = item.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty());
+                let is_looked_up = !text(item, "id").is_empty() && encrypted.is_empty() && !content;
+                text(item, "type") != "reasoning" || !(is_carried(encrypted) || is_looked_up)
+            });
+        }
+        Api::Anthropic => {
+            let Some(messages) = members.get_mut("messages").and_then(Value::as_array_mut) else { return };
+            messages.retain_mut(|message| {
+                let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else { return true };
+                let count = blocks.len();
+                blocks.retain(|block| !is_carried(text(block, "signature")));
+                blocks.len() == count || !blocks.is_empty()
+            });
+        }
+        _ => {}
     }
 }
 

@@ -13,6 +13,7 @@ mod custom;
 mod envelope;
 mod item;
 
+use super::carried::carried;
 use super::frame::frame;
 use super::openai_error;
 use crate::draft::Draft;
@@ -189,7 +190,7 @@ impl Writer {
                     o.int("content_index", at(content)).raw("part", &json);
                 });
             }
-            Some(Item::Reasoning { text }) => {
+            Some(Item::Reasoning { text, .. }) if !text.is_empty() => {
                 let text = text.clone();
                 self.item_event("response.reasoning_summary_text.done", out, |o| {
                     o.int("summary_index", 0).str("text", &text);
@@ -223,7 +224,12 @@ impl Writer {
             self.reasoning_text(piece, out);
         }
         let Some(provider) = provider else { return };
-        if matches!(self.open, Some(Item::Reasoning { .. })) {
+        let foreign = carried(provider, ROW.name);
+        if foreign.is_some() && !matches!(self.open, Some(Item::Reasoning { .. })) {
+            self.open(Item::Reasoning { text: String::new(), carried: None }, out);
+        }
+        if let Some(Item::Reasoning { carried, .. }) = &mut self.open {
+            *carried = foreign;
             self.close(ItemStatus::Completed, out);
         }
         if let Some(item) = EncryptedItem::of(provider) {
@@ -233,14 +239,13 @@ impl Writer {
     }
 
     fn reasoning_text(&mut self, piece: &str, out: &mut Vec<u8>) {
-        let is_open = matches!(self.open, Some(Item::Reasoning { .. }));
-        if !is_open {
-            self.open(Item::Reasoning { text: String::new() }, out);
+        if !matches!(self.open, Some(Item::Reasoning { .. })) {
+            self.open(Item::Reasoning { text: String::new(), carried: None }, out);
             self.item_event("response.reasoning_summary_part.added", out, |o| {
                 o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
             });
         }
-        if let Some(Item::Reasoning { text }) = &mut self.open {
+        if let Some(Item::Reasoning { text, .. }) = &mut self.open {
             text.push_str(piece);
         }
         self.item_event("response.reasoning_summary_text.delta", out, |o| {

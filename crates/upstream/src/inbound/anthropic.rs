@@ -4,6 +4,7 @@ use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, i
 use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
 use crate::Api;
+use crate::carried::carried;
 use crate::conversation::Message;
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
@@ -154,7 +155,9 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
             None => draft.say(block.as_str().unwrap_or_default()),
             Some("thinking") => {
                 let signature = get("signature").filter(|signature| !signature.is_empty());
-                let data = signature.map_or_else(foreign_reasoning, |s| json!({"anthropic": {"signature": s}}));
+                let data = signature.map_or_else(foreign_reasoning, |s| {
+                    carried(s).unwrap_or_else(|| json!({"anthropic": {"signature": s}}))
+                });
                 draft.think(get("thinking").unwrap_or_default(), Some(data));
             }
             Some("redacted_thinking") => {

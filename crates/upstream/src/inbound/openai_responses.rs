@@ -6,6 +6,7 @@ use super::notes::{Notes, quoted};
 use super::request::{InboundError, InboundRequest};
 use super::tools::full_name;
 use crate::Api;
+use crate::carried::carried;
 use crate::verbatim::names;
 use serde_json::{Map, Value, json};
 
@@ -140,7 +141,11 @@ impl Items {
         };
         let thoughts = texts("content");
         let is_own = !thoughts.is_empty() || item.get("encrypted_content").is_some_and(Value::is_string);
-        let data = if is_own { json!({"openai-responses": {"item": item}}) } else { foreign_reasoning() };
+        let data = match item.get("encrypted_content").and_then(Value::as_str).and_then(carried) {
+            Some(data) => data,
+            None if is_own => json!({"openai-responses": {"item": item}}),
+            None => foreign_reasoning(),
+        };
         let thoughts = if thoughts.is_empty() { texts("summary") } else { thoughts };
         if self.answer.has_answer() && !self.answer.has_calls() {
             self.close();

@@ -1,13 +1,14 @@
 //! What Anthropic wants back with the next request, out of the `provider` data of a step.
 
+use crate::front::carried::carried;
 use event::{Object, Raw, minify};
 
 /// What Anthropic wants back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Opaque {
-    /// Nothing: the data is another provider's.
+    /// Nothing.
     None,
-    /// The signature of the reasoning before it.
+    /// The signature of the reasoning before it, or the data of another provider in its place.
     Signature(String),
     /// A block of its own, such as redacted reasoning or the result of a tool that the provider ran.
     Block {
@@ -21,8 +22,10 @@ pub(super) enum Opaque {
 impl Opaque {
     /// Reads `provider`: JSON, by the name of the API.
     pub(super) fn of(provider: &str) -> Opaque {
-        let Ok(provider) = Raw::parse(provider) else { return Opaque::None };
-        let Some(own) = provider.get("anthropic") else { return Opaque::None };
+        let own = Raw::parse(provider).ok().and_then(|data| data.get("anthropic"));
+        let Some(own) = own else {
+            return carried(provider, "anthropic").map_or(Opaque::None, Opaque::Signature);
+        };
         if let Some(signature) = own.get_str("signature") {
             return Opaque::Signature(signature.into_owned());
         }

@@ -9,9 +9,11 @@ pub(super) enum Item {
     Message {
         parts: Vec<Part>,
     },
-    /// With the text of its one summary.
     Reasoning {
+        /// The text of its one summary.
         text: String,
+        /// The data of another provider.
+        carried: Option<String>,
     },
     /// Reasoning that only the API can read.
     Encrypted(EncryptedItem),
@@ -117,12 +119,13 @@ impl Item {
                 o.array("content", |a| parts.iter().for_each(|part| _ = a.raw(&part.json())));
             }
             // Reasoning has no status, which the API refuses when the item comes back.
-            Item::Reasoning { text } => {
+            Item::Reasoning { text, carried } => {
                 o.str("type", "reasoning").str("id", id).array("summary", |a| {
                     if !text.is_empty() {
                         a.object(|o| summary(o, text));
                     }
                 });
+                o.maybe_str("encrypted_content", carried.as_deref());
             }
             Item::Encrypted(item) => {
                 o.str("type", "reasoning").str("id", id).raw("summary", "[]");
