@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::step::Step;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
 use event::{Surrogates, Text};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Why the answer cannot go on, although the upstream goes on.
 #[derive(Debug)]
@@ -45,8 +45,13 @@ impl Trouble {
 enum Item {
     Text(String),
     Refusal(String),
-    Reasoning { text: String, provider: Option<String> },
+    Reasoning {
+        text: String,
+        provider: Option<String>,
+    },
     Call(HeldCall),
+    /// A call that was withdrawn.
+    Nothing,
 }
 
 /// One choice.
@@ -59,8 +64,12 @@ pub(super) struct ChoiceTurn {
     queue: VecDeque<Item>,
     /// How many calls are complete.
     complete: usize,
-    /// The ids of the calls that were emitted whole.
-    ended: HashSet<Box<str>>,
+    /// How many items have left the queue.
+    left: usize,
+    /// The place of each call, counted from the first item of all: a queue of many calls is not searched.
+    places: HashMap<Box<str>, usize>,
+    /// A call in the queue is [`CallState::Whole`].
+    has_whole: bool,
     content_half: Surrogates,
     refusal_half: Surrogates,
     reasoning_half: Surrogates,
@@ -146,9 +155,7 @@ impl ChoiceTurn {
 
     /// Takes the next certain bytes of a call's arguments.
     pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
-        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.ended.contains(id.as_ref())) else {
-            return Ok(());
-        };
+        let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else { return Ok(()) };
         self.release(out)?;
         self.with_call(&id, CallState::Open, |call| {
             if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
@@ -166,9 +173,11 @@ impl ChoiceTurn {
     pub fn call(&mut self, event: &ToolCall<'_>, out: &mut Emitter<'_, '_>) -> Fed {
         let mut id = event.tool_id.str();
         if id.is_empty() {
-            id = format!("call_{}", self.ended.len() + self.queue.len()).into();
+            id = format!("call_{}", self.places.len()).into();
         }
-        if self.ended.contains(id.as_ref()) {
+        let is_blank =
+            event.error.is_some_and(|error| error.code == "no_name") && event.arguments_text.is_none_or(Text::is_empty);
+        if self.has_left(&id) || is_blank {
             return Ok(());
         }
         self.with_call(&id, CallState::Whole, |call| {
@@ -182,17 +191,17 @@ impl ChoiceTurn {
 
     /// Takes back a call.
     pub fn retract(&mut self, id: &str, out: &mut Emitter<'_, '_>) -> Fed {
-        if self.ended.contains(id) {
+        if self.has_left(id) {
             return Err(Trouble::Withdrawn("a tool".to_owned()));
         }
-        let place = self.queue.iter().position(|item| matches!(item, Item::Call(call) if call.id == id));
-        let Some(place) = place else { return Ok(()) };
-        if let Item::Call(call) = &self.queue[place]
+        let Some(place) = self.places.get(id).map(|place| place - self.left) else { return Ok(()) };
+        if let Some(Item::Call(call)) = self.queue.get(place)
             && call.has_begun
         {
             return Err(Trouble::Withdrawn(call.name.clone()));
         }
-        self.queue.remove(place);
+        self.queue[place] = Item::Nothing;
+        self.places.remove(id);
         self.drain(out)
     }
 
@@ -205,11 +214,12 @@ impl ChoiceTurn {
         }
         self.waits = false;
         self.release(out)?;
+        self.drain(out)?;
         let mut is_cut = false;
         // Only a call that is open or was cut is left at the front.
         while !self.queue.is_empty() {
             is_cut = true;
-            let is_last = self.queue.len() == 1;
+            let is_last = self.queue.iter().skip(1).all(|item| matches!(item, Item::Nothing));
             self.begin(out);
             if let Some(Item::Call(call)) = self.queue.front_mut() {
                 if is_last && !call.arguments.is_empty() {
@@ -219,7 +229,7 @@ impl ChoiceTurn {
                 }
             }
             // Of a call that was not sent the client gets nothing: the finish reason says that something is missing.
-            self.queue.pop_front();
+            self.pop();
             self.drain(out)?;
         }
         let reason = match reason {
@@ -235,22 +245,34 @@ impl ChoiceTurn {
 
     /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`.
     fn with_call(&mut self, id: &str, state: CallState, feed: impl FnOnce(&mut HeldCall) -> Fed) -> Fed {
-        let held = self.queue.iter_mut().find_map(|item| match item {
-            Item::Call(call) if call.id == id => Some(call),
-            _ => None,
-        });
-        if let Some(call) = held {
-            return feed(call);
+        if let Some(place) = self.places.get(id) {
+            return match self.queue.get_mut(place - self.left) {
+                Some(Item::Call(call)) => feed(call),
+                _ => Ok(()),
+            };
         }
         let mut call = HeldCall::new(id.to_owned(), state);
         feed(&mut call)?;
+        self.has_whole |= call.state == CallState::Whole;
+        self.places.insert(id.into(), self.left + self.queue.len());
         self.queue.push_back(Item::Call(call));
         Ok(())
     }
 
+    /// Whether the call of this id has left the queue.
+    fn has_left(&self, id: &str) -> bool {
+        self.places.get(id).is_some_and(|place| *place < self.left)
+    }
+
+    fn pop(&mut self) {
+        if self.queue.pop_front().is_some() {
+            self.left += 1;
+        }
+    }
+
     /// Calls that were held whole may be sent: something other than their own native form has come.
     fn release(&mut self, out: &mut Emitter<'_, '_>) -> Fed {
-        if self.queue.is_empty() || self.waits {
+        if self.waits || !std::mem::take(&mut self.has_whole) {
             return Ok(());
         }
         for item in &mut self.queue {
@@ -272,6 +294,7 @@ impl ChoiceTurn {
             match self.queue.front() {
                 None => return Ok(()),
                 Some(Item::Call(call)) if !call.may_be_sent() => return Ok(()),
+                Some(Item::Nothing) => {}
                 Some(_) => self.begin(out),
             }
             match self.queue.front_mut() {
@@ -280,16 +303,15 @@ impl ChoiceTurn {
                         return Ok(());
                     }
                     self.complete += 1;
-                    self.ended.insert(std::mem::take(&mut call.id).into());
                 }
                 Some(Item::Text(text)) => out.emit(&Step::Text(text)),
                 Some(Item::Refusal(text)) => out.emit(&Step::Refusal(text)),
                 Some(Item::Reasoning { text, provider }) => {
                     out.emit(&Step::Reasoning { text, provider: provider.as_deref() });
                 }
-                None => {}
+                Some(Item::Nothing) | None => {}
             }
-            self.queue.pop_front();
+            self.pop();
         }
     }
 }
