@@ -3,7 +3,7 @@
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use answer::{Encoder, Failure};
-use event::payload::{Error, FinishReason, StreamEnd};
+use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
 use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink};
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -197,7 +197,7 @@ impl PipeState {
     fn begin(&self, first: &Event<'_>) -> Box<dyn Machine> {
         let options = Rc::clone(&self.settings.accumulate);
         if self.reads_text {
-            let tag = self.settings.streams.begin(first);
+            let tag = begin_text(&self.settings.streams, first);
             Box::new(Chain::new(tag, move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
         } else {
             Box::new(Accumulate::new(options))
@@ -208,6 +208,18 @@ impl PipeState {
         let PipeState { turns, output, bytes, counts, .. } = self;
         PipeEnd { event, turns, output, bytes, counts }
     }
+}
+
+/// The machine that searches the text of a stream for calls. Where a provider has native calls and nobody says how the prompt ends, it is taken
+/// for empty: a prompt that is not known would hold back the beginning of each answer, and each call in the text until the end.
+fn begin_text(streams: &tag::Streams, first: &Event<'_>) -> tag::Tag {
+    let mut start = StreamStart::read(first);
+    if first.kind() != Kind::StreamStart || start.tools_mode.is_some_and(|mode| mode == "tag") {
+        return streams.begin(first);
+    }
+    start.prefill = start.prefill.or(Some("".into()));
+    let payload = Payload::from(start);
+    streams.begin(&Event::of(&payload, None, 0, None))
 }
 
 /// Takes the events of a source.
@@ -290,5 +302,35 @@ impl EventLines {
         }
         out.extend_from_slice(event.raw().as_bytes());
         out.extend_from_slice(if self.is_sse { b"\n\n" } else { b"\n" });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use answer::{AnswerOptions, Form, Front};
+    use event::Scanner;
+
+    fn after(lines: &[&str]) -> String {
+        let streams = Rc::new(tag::Streams::new(tag::Options { always: true, ..tag::Options::default() }));
+        let settings = PipeSettings { streams, accumulate: Rc::default() };
+        let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
+        let pipe = Pipe::new(settings, true, Output::Answer(Box::new(encoder)));
+        let mut scanner = Scanner::default();
+        for line in lines {
+            pipe.push(&scanner.read(line).expect("an event"));
+        }
+        String::from_utf8(pipe.take()).expect("UTF-8")
+    }
+
+    #[test]
+    fn the_first_word_of_a_native_stream_is_sent_at_once() {
+        let text = r#"{"type":"content_delta","text":"Hello there, "}"#;
+        for start in [
+            r#"{"type":"stream_start","v":1,"tools_mode":"native","tools":[]}"#,
+            r#"{"type":"stream_start","v":1,"tools":[]}"#,
+        ] {
+            assert!(after(&[start, text]).contains("Hello"), "{start}");
+        }
     }
 }
