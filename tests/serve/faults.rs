@@ -1,0 +1,92 @@
+//! An upstream that is lost at any byte: never a clean end, and no call that looks finished although its arguments had not all come.
+//!
+//! A call looks finished to a client: on chat when its choice has a finish reason, and to the AI SDK as soon as its arguments are JSON;
+//! on Responses with the status `completed` in its `output_item.done`, which Codex runs at once; on Messages with the end of its block,
+//! until an `error` event stops Claude Code from running it (MadAppGang/claudish#246).
+
+use crate::pipe::{Asked, accumulated, answer, events};
+use crate::read::{content, read};
+use crate::reading::{Ending, Reading};
+use crate::recorded::{Recorded, nothing, recorded};
+use crate::truth::truth;
+use answer::Form;
+use upstream::End;
+
+/// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer places.
+const AT_EVERY_BYTE: [&str; 3] = [
+    "openai-chat/row-21-text-before-call.sse",
+    "anthropic/row-22-thinking-before-call.sse",
+    "openai-responses/row-21-text-before-calls.sse",
+];
+
+/// What is wrong with the answers to a body that ends after each of these numbers of bytes.
+fn cut(body: &Recorded, places: impl Iterator<Item = usize>, ends: &[End], wrong: &mut Vec<String>) {
+    let whole = events(body.api, [&body.bytes[..]], End::Eof, None);
+    let asked: Vec<_> = Asked::all().map(|asked| (truth(&accumulated(&whole, &asked)), asked)).collect();
+    for at in places {
+        for end in ends {
+            let want = truth(&events(body.api, [&body.bytes[..at]], end.clone(), None)).ending;
+            for (complete, asked) in &asked {
+                cut_at(body, at, end, &want, complete, asked, wrong);
+            }
+        }
+    }
+}
+
+/// What is wrong with one of them. `want` is how the events end, and `complete` the answer to the whole body.
+fn cut_at(
+    body: &Recorded,
+    at: usize,
+    end: &End,
+    want: &Ending,
+    complete: &Reading,
+    asked: &Asked,
+    wrong: &mut Vec<String>,
+) {
+    let answered = answer(body.api, [&body.bytes[..at]], end.clone(), asked);
+    let got = read(asked, &answered);
+    let name = format!("{} at {at}, {:?} {:?}", body.name, asked.front, asked.form);
+    let mut rule = |holds: bool, what: &str| {
+        if !holds {
+            wrong.push(format!("{name}: {what}:\n{}", answered.text()));
+        }
+    };
+    rule(got.wrong.is_empty(), &got.wrong.join("; "));
+    if *want == Ending::Clean {
+        // The provider's end mark had come.
+        let failed = complete.has_withdrawn && matches!(got.ending, Ending::Failed(_));
+        rule(got.ending == Ending::Clean || failed || complete.ending != Ending::Clean, "an end");
+        return;
+    }
+    rule(matches!(got.ending, Ending::Failed(_)), "a clean end, or none");
+    rule(got.choices.iter().all(|c| c.finish.is_none()), "a finish reason");
+    rule(asked.form == Form::Stream || answered.refused.is_some(), "a whole answer");
+    let whole = content(asked.front, complete);
+    for (choice, whole) in content(asked.front, &got).iter().zip(&whole) {
+        let known = choice.calls.iter().all(|call| whole.calls.contains(call));
+        // A call that the upstream takes back later is not in the complete answer.
+        rule(known || complete.has_withdrawn, "a finished call that the upstream had not finished");
+    }
+}
+
+#[test]
+fn a_connection_that_is_lost_at_any_byte_never_ends_cleanly() {
+    let (mut wrong, mut bodies) = (Vec::new(), 0);
+    for body in recorded().into_iter().filter(|body| AT_EVERY_BYTE.contains(&body.name.as_str())) {
+        bodies += 1;
+        cut(&body, 0..body.bytes.len(), &[End::Reset("the connection was reset".to_owned())], &mut wrong);
+    }
+    assert_eq!(bodies, AT_EVERY_BYTE.len());
+    nothing(&wrong);
+}
+
+#[test]
+fn every_body_that_is_lost_somewhere_never_ends_cleanly() {
+    let ends = [End::Eof, End::Reset("reset".to_owned()), End::Timeout("no bytes for 60 s".to_owned())];
+    let mut wrong = Vec::new();
+    for body in recorded() {
+        let step = (body.bytes.len() / 8).max(1);
+        cut(&body, (0..body.bytes.len()).step_by(step), &ends, &mut wrong);
+    }
+    nothing(&wrong);
+}
