@@ -8,7 +8,7 @@ use redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-use upstream::{Conversation, Request, RequestOptions, StreamOptions, request};
+use upstream::{Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, request};
 
 /// What one turn asks for, besides its conversation.
 #[derive(Clone, Debug)]
@@ -47,19 +47,14 @@ pub struct TurnDraft {
 }
 
 impl TurnDraft {
-    /// Puts the options together. The conversation comes later.
-    ///
-    /// # Errors
-    /// When neither the provider's settings, nor the options, nor a tape names a model.
-    pub fn new(provider: Arc<Provider>, options: TurnOptions) -> Result<TurnDraft> {
+    /// Puts the options together. The conversation comes later, and so may the model.
+    pub fn new(provider: Arc<Provider>, options: TurnOptions) -> TurnDraft {
         let model = provider
             .model()
             .map(str::to_owned)
             .or(options.model)
-            .or_else(|| provider.recorded_model().map(str::to_owned));
-        let Some(model) = model.filter(|m| !m.is_empty()) else {
-            bail!("no model: name one with --model, or export LLM_MODEL")
-        };
+            .or_else(|| provider.recorded_model().map(str::to_owned))
+            .unwrap_or_default();
         let tools = options.tools.as_ref().map(|tools| tools.openai(|_| true));
         let mut params = options.params;
         params.extend(provider.settings.params.iter().cloned());
@@ -90,7 +85,47 @@ impl TurnDraft {
         if is_tag {
             turn.form.tools = turn.tag();
         }
-        Ok(turn)
+        turn
+    }
+
+    /// Checks that a model is named.
+    ///
+    /// # Errors
+    /// When neither the provider's settings, nor the options, nor a tape, nor a request of the log names one.
+    pub fn check_model(&self) -> Result<()> {
+        if self.options.model.is_empty() {
+            bail!("no model: name one with --model, or export LLM_MODEL");
+        }
+        Ok(())
+    }
+
+    /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the settings leave it open: the model, the tools
+    /// with the choice among them, and settings, which get the names of the provider's API. Returns the names of the settings that this API does
+    /// not have.
+    pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
+        let options = &mut self.options;
+        if options.model.is_empty() || self.provider.model().is_none() {
+            options.model = request.model.clone().unwrap_or(std::mem::take(&mut options.model));
+        }
+        let typed_tools = options.tools.is_some();
+        let tools = options.tools.get_or_insert_with(|| request.tools.clone().unwrap_or_default());
+        // An empty list reports that no name in the text is a tool.
+        self.tools = Some(tools.openai(|_| true));
+        // Providers refuse a choice without tools, and the name of a tool that is not among those that were typed chooses nothing.
+        let has_tools = tools.iter().next().is_some();
+        let is_usable = |choice: &String| !typed_tools || matches!(choice.as_str(), "auto" | "none" | "required");
+        if options.tool_choice.is_none() && has_tools {
+            options.tool_choice = request.tool_choice.clone().filter(is_usable);
+        }
+        let (mut params, left_out) = request.parameters_for(api, self.provider.api);
+        // A choice with a setting beside it is the client's own, and goes with the client's tools.
+        params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
+        params.append(&mut options.params);
+        options.params = params;
+        if matches!(self.form.tools, ToolsForm::Tag(_) | ToolsForm::Nothing(_)) {
+            self.form.tools = self.tag();
+        }
+        left_out
     }
 
     /// The tools in the prompt, in the dialect of the provider.

@@ -1,6 +1,7 @@
 //! Standard input: a log with the conversation so far, or text to ask about.
 
 mod patience;
+mod request;
 
 use crate::output::Messages;
 use anyhow::{Result, bail};
@@ -9,13 +10,15 @@ use event::payload::Warning;
 use patience::Patience;
 use std::io::IsTerminal;
 use stdio::{BadLine, BadLines, Block, Filter, Input, Signals};
-use upstream::Conversation;
+use upstream::{Api, Conversation, InboundRequest};
 
 /// What standard input held.
 #[derive(Debug, Default)]
 pub struct InputContent {
     /// The conversation of a log.
     pub conversation: Conversation,
+    /// The API and the request of the log's last `request` event.
+    pub request: Option<(Api, InboundRequest)>,
     /// The text, where no line is a JSON object.
     pub text: Option<String>,
 }
@@ -66,7 +69,8 @@ pub fn read(options: &Filter, signals: &Signals, warn: &mut dyn FnMut(&Warning))
     if !log.has_object && !options.strict {
         return Ok(InputContent { text: log.text(options.max_line)?, ..InputContent::default() });
     }
-    log.conversation(options, warn).map(|conversation| InputContent { conversation, text: None })
+    let request = request::last(&log.text);
+    log.conversation(options, warn).map(|conversation| InputContent { conversation, request, text: None })
 }
 
 /// The question: the prompt, and the text on standard input after it.
@@ -158,11 +162,12 @@ impl InputLog {
     }
 }
 
-/// Whether a line that begins with `start` may be a message of the conversation: an object that does not begin as another event does.
+/// Whether a line that begins with `start` may be a message of the conversation, or its request: an object that does not begin as another event
+/// does.
 fn may_be_message(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     match start.strip_prefix(br#"{"type":""#) {
-        Some(kind) => kind.starts_with(br#"message""#),
+        Some(kind) => kind.starts_with(br#"message""#) || kind.starts_with(br#"request""#),
         None => start.is_empty() || start.starts_with(b"{"),
     }
 }

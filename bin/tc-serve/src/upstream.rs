@@ -160,7 +160,8 @@ impl Upstream {
             streams: true,
             id: Some(asked.id.clone()),
         };
-        let mut turn = TurnDraft::new(Arc::clone(&self.provider), options)?;
+        let mut turn = TurnDraft::new(Arc::clone(&self.provider), options);
+        turn.check_model()?;
         turn.converse(Conversation::clone(&inbound.conversation));
         let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
         Ok((turn, may_tag))

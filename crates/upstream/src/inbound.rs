@@ -14,6 +14,7 @@ mod tokens;
 mod tools;
 
 pub use headers::forwarded_headers;
+pub use lines::request_event;
 pub use parameters::parameters_for;
 pub use request::{InboundError, InboundRequest};
 pub use tools::NamespacedTool;

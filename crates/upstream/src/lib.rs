@@ -29,7 +29,9 @@ pub use api::Api;
 pub use capability::{Answer, Question, capability_key, plain_url, questions};
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
-pub use inbound::{InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, parameters_for};
+pub use inbound::{
+    InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, parameters_for, request_event,
+};
 pub use models::{model_names, models_request};
 pub use recognise::recognise;
 pub use recording::{LOOKED_AT, RecordingForm};

@@ -23,7 +23,7 @@ const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
 
 /// What is read from a body: the lines for a pipeline, and what the lines do not have.
 fn shown(api: Api, request: &InboundRequest) -> String {
-    let mut out = request.lines(api);
+    let mut out = request.lines(api, None);
     for custom in &request.custom_tools {
         writeln!(out, "# custom: {custom}").unwrap();
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use toolpipe_upstream::{Api, Conversation, InboundError, RequestOptions, inbound, request};
+use toolpipe_upstream::{Api, Conversation, InboundError, RequestOptions, inbound, request, request_event};
 
 const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
 
@@ -194,9 +194,14 @@ proptest! {
             Err(error @ InboundError::Member { .. }) => prop_assert!(error.to_string().contains("it has no message"), "{error}"),
             Err(other) => prop_assert!(false, "{other}"),
             Ok(read) => {
-                let lines = read.lines(api);
+                let lines = read.lines(api, None);
                 prop_assert_eq!(Conversation::read(&lines).1, vec![]);
                 prop_assert!(lines.lines().all(|line| event::Raw::parse(line).is_ok()));
+                let (same_api, event) = request_event(lines.lines().next().unwrap()).unwrap();
+                prop_assert_eq!((same_api, &event.model, event.streams), (api, &read.model.clone().filter(|m| !m.is_empty()), read.streams));
+                prop_assert_eq!(event.tools.map(|t| t.openai(|_| true)), read.tools.as_ref().map(|t| t.openai(|_| true)));
+                prop_assert_eq!((&event.tool_choice, &event.params), (&read.tool_choice, &read.params));
+                prop_assert_eq!(event.notes, Vec::<String>::new());
                 for to in Api::ALL {
                     // What the upstream's API cannot hold is an error with a place, never a panic.
                     let _ = request(to, &read.conversation, &options(&read, api, to));

@@ -44,7 +44,7 @@ impl<'s> Opening<'s> {
             streams: settings.streams,
             id: None,
         };
-        let turn = TurnDraft::new(Arc::new(provider), turn)?;
+        let turn = TurnDraft::new(Arc::new(provider), turn);
         let mut opening = Opening { settings, recorder: recorder.map(RefCell::new), turn };
         opening.hide_secrets();
         Ok(opening)
@@ -90,11 +90,11 @@ impl<'s> Opening<'s> {
         AutoMode { settings: &self.settings.auto, turn: &self.turn }
     }
 
-    /// Reads standard input; returns the question as a chat message. A signal may have ended the reading. Lines of a log that are not
-    /// events become warnings if `warns`.
+    /// Reads standard input, and takes what its `request` event asks for; returns the question as a chat message. A signal may have ended the
+    /// reading. Lines of a log that are not events become warnings if `warns`.
     ///
     /// # Errors
-    /// As [`input::read`].
+    /// As [`input::read`], and when no model is named.
     pub fn converse(&mut self, watch: &Watch, out: &mut Out, warns: bool) -> Result<Option<String>> {
         let mut warn = |warning: &Warning| {
             if warns {
@@ -106,6 +106,18 @@ impl<'s> Opening<'s> {
             content.report(out.messages());
         }
         let question = input::question(self.settings.prompt.as_deref(), content.text);
+        if let Some((api, request)) = &content.request {
+            let left_out = self.turn.fill_in(*api, request);
+            let names = left_out
+                .iter()
+                .map(|name| format!("params.{name}: {} does not have it", self.turn.provider.api.name()));
+            for note in request.notes.iter().cloned().chain(names) {
+                out.messages().verbose(format_args!("request event: {note}"));
+            }
+        }
+        if watch.signal().is_none() {
+            self.turn.check_model()?;
+        }
         self.turn.converse(content.conversation);
         Ok(question.map(|question| self.turn.ask(&question)))
     }

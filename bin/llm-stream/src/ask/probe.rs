@@ -14,6 +14,7 @@ use stdio::Status;
 /// output.
 pub fn probe(settings: &AskSettings) -> Result<Status> {
     let mut opening = Opening::new(settings, true)?;
+    opening.turn.check_model()?;
     // Without a key the server may answer nevertheless.
     let _ = opening.take_key();
     let found = runtime()?.block_on(async {

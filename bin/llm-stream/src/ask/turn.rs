@@ -18,8 +18,10 @@ pub fn turn(settings: &AskSettings) -> Result<Status> {
     let mut opening = Opening::new(settings, false)?;
     let is_offline = opening.is_offline();
     let key = if is_offline { Ok(()) } else { opening.take_key() };
-    // Reported before standard input is read, which may take long, unless the tape may make the key unnecessary.
-    let key = if opening.recorder.is_some() { key } else { Ok(key?) };
+    // Reported before standard input is read, which may take long, unless the tape may make the key unnecessary. A model that is
+    // named nowhere yet may be named there; if it is not, that is reported first.
+    let may_wait = opening.recorder.is_some() || opening.turn.check_model().is_err();
+    let key = if may_wait { key } else { Ok(key?) };
     let asked = runtime()?.block_on(async {
         let watch = Watch::new()?;
         let mut out = opening.out();
