@@ -133,7 +133,7 @@ def truth_of(label, reading, tagged):
     failed = bool(label["stream_error"]) if "stream_error" in label else reading.failed
     # No API has a call without a name.
     failed = failed or reading.finish in ("error", "cut", None) or not all(name for name, _ in calls)
-    in_text = [tagged.text, tagged.ordered(), finish_of(tagged, tagged.calls)]
+    in_text = [tagged.text, tagged.ordered(), finish_of(tagged, tagged.ordered())]
     if in_text[:2] == [reading.text, reading.ordered()] and not label.get("dialect"):
         in_text = None
     return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, reading.summary, calls, finish_of(reading, calls), reading.usage, failed, in_text)
