@@ -58,7 +58,7 @@ enum OutputEnd {
 
 impl Command {
     /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `timeout` is the longest time
-    /// for an answer (10 minutes if there is none), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
+    /// for an answer (10 minutes by default), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
     /// model that a client names.
     ///
     /// # Errors
@@ -192,7 +192,7 @@ impl Command {
     }
 }
 
-/// Ends the answer as failed where the status of its command says so.
+/// Ends the answer as failed where the status of its command means that.
 fn judge(status: Option<ExitStatus>, output: &CommandOutput, pipe: &Pipe, log: &mut RequestLog) {
     let code = status.map(|status| status.code());
     // 1 is what tool-exec returns when the turn is over, and 3 when calls wait for a person: these are handed on.
