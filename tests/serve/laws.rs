@@ -106,7 +106,7 @@ fn what_a_front_writes_is_read_back_as_the_events_that_went_in() {
             let api = Api::from_name(asked.front.name()).expect("each front is an API of upstreams");
             let back = if answered.refused.is_some() { continue } else { &answered.body };
             let lines = events(api, [&back[..]], End::Eof, None);
-            // The text of an answer is text here: what the model wrote as a call was none for the request.
+            // No request with tools: text stays text.
             let mut got = truth(&accumulated(&lines, &asked));
             if want.choices.iter().all(|c| c.calls.iter().all(|call| call.is_finished)) {
                 got.usage = got
