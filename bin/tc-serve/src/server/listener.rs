@@ -7,7 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+
+/// How many connections the system keeps until they are accepted. One that finds no room tries again after a second.
+const BACKLOG: u32 = 4096;
 
 /// What the service listens on.
 #[derive(Debug)]
@@ -39,10 +42,12 @@ impl Listener {
     pub fn bind(listen: &Listen) -> Result<Listener> {
         match listen {
             Listen::Tcp(addresses) => {
-                let listener = std::net::TcpListener::bind(&addresses[..])
-                    .with_context(|| format!("--listen {}: choose another port, or 0 for a free one", addresses[0]))?;
-                listener.set_nonblocking(true)?;
-                Ok(Listener::Tcp(TcpListener::from_std(listener)?))
+                let mut listener = listen_on(addresses[0]);
+                for address in &addresses[1..] {
+                    listener = listener.or_else(|_| listen_on(*address));
+                }
+                let what = || format!("--listen {}: choose another port, or 0 for a free one", addresses[0]);
+                Ok(Listener::Tcp(listener.with_context(what)?))
             }
             Listen::Unix(path) => {
                 clear(path)?;
@@ -89,6 +94,14 @@ impl Drop for Listener {
             let _ = std::fs::remove_file(path);
         }
     }
+}
+
+fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A service that is started again finds its port free.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Removes the socket of a service that has ended without doing so.

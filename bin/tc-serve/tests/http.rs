@@ -1,0 +1,323 @@
+//! The endpoints: their answers, their errors, and when a status is due.
+
+mod service;
+mod upstream;
+
+use service::{Response, Service};
+use std::time::Duration;
+use upstream::{Upstream, answer, chunk};
+
+const CHAT: &str = "/v1/chat/completions";
+const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+const WHOLE: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
+const MESSAGES: &str = r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+const RESPONSES: &str = r#"{"model":"m","stream":true,"input":"hi"}"#;
+const JSON: &str = "content-type: application/json\r\n";
+
+#[test]
+fn every_front_streams_and_answers_at_once() {
+    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    for (path, stream, end) in [
+        (CHAT, STREAM, "data: [DONE]\n\n"),
+        ("/v1/responses", RESPONSES, "data: [DONE]\n\n"),
+        ("/v1/messages?beta=true", MESSAGES, "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"),
+        ("/chat/completions", STREAM, "data: [DONE]\n\n"),
+    ] {
+        let response = service.post(path, stream);
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        assert_eq!(response.header("content-type"), Some("text/event-stream; charset=utf-8"));
+        assert_eq!(response.header("cache-control"), Some("no-cache"));
+        assert_eq!(response.header("x-accel-buffering"), Some("no"));
+        assert_eq!(response.header("x-request-id").map(str::len), Some(32));
+        assert_eq!(response.header("x-request-id"), response.header("request-id"));
+        assert!(response.body.contains("warm") && response.body.ends_with(end), "{path}: {}", response.body);
+
+        let response = service.post(path, &stream.replace(r#""stream":true,"#, ""));
+        assert_eq!((response.status, response.header("content-type")), (200, Some("application/json")), "{path}");
+        let body: serde_json::Value = serde_json::from_str(&response.body).expect("one object");
+        assert!(body.to_string().contains("warm"), "{path}: {body}");
+    }
+}
+
+#[test]
+fn each_piece_is_sent_while_the_model_writes() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &[]);
+    let mut client = service.send("POST", CHAT, JSON, STREAM);
+    let mut call = upstream.next();
+    assert!(call.head.contains("authorization: Bearer sk-upstream-secret") && call.body.contains(r#""stream":true"#));
+    call.begin();
+    for word in ["one ", "two ", "three "] {
+        call.text(word);
+        // The next word is not written before this one is here.
+        client.until(word);
+    }
+    call.stop();
+    client.until("[DONE]");
+}
+
+#[test]
+fn an_error_of_the_provider_has_its_status_and_its_wait() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--retries", "0"]);
+    for (path, body, kind) in [
+        (CHAT, STREAM, r#""type":"rate_limit"#),
+        (CHAT, WHOLE, r#""type":"rate_limit"#),
+        ("/v1/responses", RESPONSES, r#""type":"rate_limit"#),
+        ("/v1/messages", MESSAGES, r#""type":"rate_limit_error""#),
+        ("/v1/events", WHOLE, "slow down"),
+    ] {
+        let mut client = service.send("POST", path, JSON, body);
+        upstream.next().refuse(429, "retry-after: 7\r\n", r#"{"error":{"message":"slow down","type":"rate_limit"}}"#);
+        let response = client.rest();
+        assert_eq!((response.status, response.header("retry-after")), (429, Some("7")), "{path}: {response:?}");
+        assert_eq!(response.header("x-should-retry"), Some("true"));
+        assert!(response.body.contains("slow down") && response.body.contains(kind), "{path}: {}", response.body);
+    }
+}
+
+#[test]
+fn an_error_after_content_ends_the_stream_without_a_finish() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &[]);
+    for (path, body, error, never) in [
+        (CHAT, STREAM, "data: {\"error\":", "\"finish_reason\":\"stop\""),
+        ("/v1/responses", RESPONSES, "event: response.failed\n", "response.completed"),
+        ("/v1/messages", MESSAGES, "event: error\n", "message_stop"),
+    ] {
+        let mut client = service.send("POST", path, JSON, body);
+        let mut call = upstream.next();
+        call.begin();
+        call.text("half of ");
+        call.cut();
+        let response = client.rest();
+        assert!(response.status == 200 && response.body.contains("half of "), "{path}: {response:?}");
+        assert!(response.body.contains(error) && !response.body.contains(never), "{path}: {}", response.body);
+    }
+}
+
+#[test]
+fn a_silent_stream_gets_its_status_and_signs_of_life_in_the_form_of_its_front() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--status-timeout", "20ms", "--keep-alive", "20ms"]);
+    for (path, body, before, after) in [
+        (CHAT, STREAM, "\"role\":\"assistant\"", ": keep-alive\n\n"),
+        ("/v1/responses", RESPONSES, "event: response.created\n", "event: keepalive\n"),
+        ("/v1/messages", MESSAGES, "event: message_start\n", "event: ping\n"),
+        ("/v1/events", WHOLE, "\n", "\n"),
+    ] {
+        let mut client = service.send("POST", path, JSON, body);
+        let mut call = upstream.next();
+        // The head of the provider's answer has not come.
+        assert_eq!(client.until(before).status, 200, "{path}");
+        client.until(after);
+        call.begin();
+        call.text("at last");
+        client.until("at last");
+        client.until(after);
+        call.stop();
+        let body = client.rest().body;
+        assert!(["[DONE]", "message_stop", "stream_end"].iter().any(|end| body.contains(end)), "{path}: {body}");
+    }
+}
+
+#[test]
+fn an_error_after_the_status_is_one_of_the_stream() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--status-timeout", "1ms", "--keep-alive", "5ms", "--retries", "0"]);
+    for (path, body, error) in [
+        (CHAT, STREAM, "data: {\"error\":"),
+        ("/v1/responses", RESPONSES, "event: response.failed\n"),
+        ("/v1/messages", MESSAGES, "event: error\n"),
+    ] {
+        let mut client = service.send("POST", path, JSON, body);
+        let call = upstream.next();
+        assert_eq!(client.until("data: ").status, 200);
+        call.refuse(500, "", r#"{"error":{"message":"broken"}}"#);
+        let text = client.rest().body;
+        assert!(text.contains(error) && text.contains("broken"), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_closes_the_upstream() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &[]);
+    for (path, body) in [(CHAT, STREAM), (CHAT, WHOLE), ("/v1/responses", RESPONSES), ("/v1/messages", MESSAGES)] {
+        // Before the head of the answer, after it, and in the middle of the text.
+        for stage in 0..3 {
+            let mut client = service.send("POST", path, JSON, body);
+            let mut call = upstream.next();
+            if stage > 0 {
+                call.begin();
+            }
+            if stage > 1 {
+                call.text("some text");
+                if body != WHOLE {
+                    client.until("some text");
+                }
+            }
+            drop(client);
+            let time = call.closed();
+            assert!(time < Duration::from_millis(1000), "{path}, stage {stage}: {time:?}");
+        }
+    }
+}
+
+#[test]
+fn models_have_the_shape_that_the_client_speaks() {
+    let upstream = Upstream::new();
+    let list = r#"{"object":"list","data":[{"id":"org/one"},{"id":"two"}]}"#;
+    let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{list}", list.len());
+    let service = Service::of(&upstream.always(head.into_bytes()), &[]);
+    let value = |response: Response| serde_json::from_str::<serde_json::Value>(&response.body).expect("JSON");
+    let openai = value(service.ask("GET", "/v1/models", "", ""));
+    assert_eq!(openai["data"][0]["id"], "org/one");
+    assert_eq!(openai["data"][1]["object"], "model");
+    let anthropic = value(service.ask("GET", "/v1/models?limit=1000", "anthropic-version: 2023-06-01\r\n", ""));
+    assert_eq!((&anthropic["data"][1]["type"], &anthropic["last_id"]), (&"model".into(), &"two".into()));
+    assert_eq!(value(service.ask("GET", "/v1/models/org/one", "", ""))["id"], "org/one");
+    assert_eq!(service.ask("GET", "/v1/models/three", "", "").status, 404);
+
+    let named = Service::of("http://127.0.0.1:9", &["--model", "mine"]);
+    assert_eq!(value(named.ask("GET", "/v1/models", "", ""))["data"][0]["id"], "mine");
+}
+
+#[test]
+fn events_are_lines_or_server_sent_events_with_the_number_of_their_line() {
+    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let lines = service.post("/v1/events", WHOLE);
+    assert_eq!(lines.header("content-type"), Some("application/x-ndjson; charset=utf-8"));
+    let lines: Vec<&str> = lines.body.lines().collect();
+    assert!(lines[0].starts_with(r#"{"type":"stream_start""#) && lines[lines.len() - 1].contains("stream_end"));
+    let events = service.ask("POST", "/v1/events", &format!("{JSON}accept: text/event-stream\r\n"), WHOLE);
+    let ids: Vec<&str> = events.body.lines().filter_map(|line| line.strip_prefix("id: ")).collect();
+    assert_eq!(ids, (1..=lines.len()).map(|n| n.to_string()).collect::<Vec<_>>());
+    assert!(events.body.ends_with("\n\n") && events.body.contains(r#"data: {"type":"stream_end""#));
+}
+
+#[test]
+fn every_error_has_the_form_of_its_front() {
+    let service = Service::of("http://127.0.0.1:9", &["--retries", "0"]);
+    for (method, path, headers, body, status) in [
+        ("GET", CHAT, "", "", 405),
+        ("DELETE", "/v1/messages", "", "", 405),
+        ("POST", "/v1/messages", JSON, "{", 400),
+        ("POST", "/v1/messages", JSON, "[]", 400),
+        ("POST", "/v1/responses", "content-type: text/plain\r\n", RESPONSES, 415),
+        ("POST", CHAT, "", STREAM, 415),
+        ("POST", "/v1/nothing", JSON, STREAM, 404),
+        ("GET", "/etc/passwd", "", "", 404),
+        ("POST", CHAT, "content-type: application/json\r\ncontent-encoding: gzip\r\n", STREAM, 415),
+        ("POST", CHAT, JSON, STREAM, 502),
+    ] {
+        let response = service.ask(method, path, headers, body);
+        assert_eq!(response.status, status, "{method} {path}: {response:?}");
+        let body: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
+        assert!(body["error"]["message"].is_string() && body["error"]["type"].is_string(), "{path}: {body}");
+        assert_eq!(body["type"] == "error", path == "/v1/messages", "{path}: {body}");
+        assert!(response.header("x-request-id").is_some() && response.header("x-should-retry").is_some());
+        assert_eq!(response.header("allow").is_some(), status == 405, "{path}");
+        assert!(!response.body.contains("sk-upstream-secret"), "{}", response.body);
+    }
+    for (method, path) in [("HEAD", "/"), ("GET", "/"), ("GET", "/health")] {
+        assert_eq!(service.ask(method, path, "", "").status, 200, "{method} {path}");
+    }
+}
+
+#[test]
+fn tokens_are_estimated_and_say_so() {
+    let service = Service::of("http://127.0.0.1:9", &[]);
+    let count = |text: &str| {
+        let body = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{text}"}}]}}"#);
+        let response = service.post("/v1/messages/count_tokens?beta=true", &body);
+        assert_eq!((response.status, response.header("x-toolpipe-estimate")), (200, Some("true")));
+        let body: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
+        body["input_tokens"].as_u64().expect("a number")
+    };
+    let (few, many) = (count("hello"), count(&"hello ".repeat(1000)));
+    assert!((1..100).contains(&few) && (500..5000).contains(&many), "{few} {many}");
+}
+
+#[test]
+fn beyond_the_places_requests_wait_and_beyond_the_queue_they_are_refused() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--max-streams", "1", "--queue", "1", "--access-log"]);
+    let mut first = service.send("POST", CHAT, JSON, STREAM);
+    let mut call = upstream.next();
+    call.begin();
+    call.text("the first");
+    first.until("the first");
+    // Which of the two comes first is not known: one waits and the other is refused at once.
+    let mut others = [service.send("POST", CHAT, JSON, STREAM), service.send("POST", CHAT, JSON, STREAM)];
+    let mut refused = None;
+    while refused.is_none() {
+        for (at, other) in others.iter_mut().enumerate() {
+            other.stream.set_read_timeout(Some(Duration::from_millis(10))).expect("a time-out");
+            if other.stream.peek(&mut [0]).is_ok() {
+                refused = Some(at);
+            }
+        }
+    }
+    let refused = refused.unwrap_or_default();
+    let response = others[refused].rest();
+    assert_eq!((response.status, response.header("retry-after")), (429, Some("1")), "{response:?}");
+    call.stop();
+    first.rest();
+    let mut call = upstream.next();
+    call.begin();
+    call.text("the second");
+    call.stop();
+    let waiting = &mut others[1 - refused];
+    waiting.stream.set_read_timeout(Some(service::PATIENCE)).expect("a time-out");
+    assert!(waiting.rest().body.contains("the second"));
+}
+
+#[test]
+fn a_client_that_leaves_the_queue_frees_its_place() {
+    let upstream = Upstream::new();
+    let service = Service::of(
+        &upstream.url(),
+        &["--max-streams", "1", "--queue", "1", "--status-timeout", "1ms", "--keep-alive", "5ms"],
+    );
+    let first = service.send("POST", CHAT, JSON, STREAM);
+    let mut call = upstream.next();
+    for _ in 0..3 {
+        let mut waiting = service.send("POST", CHAT, JSON, STREAM);
+        // A sign of life shows that it waits, and is not refused.
+        assert_eq!(waiting.until("data: ").status, 200);
+        drop(waiting);
+        // The place in the queue is free once the server has seen that; until then others are refused.
+        while service.post(CHAT, "{").status != 400 {}
+    }
+    drop(first);
+    call.closed();
+}
+
+#[test]
+fn the_log_has_a_line_a_request_without_content() {
+    let upstream = Upstream::new();
+    let mut service = Service::of(&upstream.url(), &["--access-log"]);
+    let mut client = service.send("POST", &format!("{CHAT}?secret=abc"), JSON, STREAM);
+    let mut call = upstream.next();
+    call.begin();
+    let first = r#"{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}"#;
+    call.send(chunk(first, "null").as_bytes());
+    call.send(chunk("{}", "\"tool_calls\"").as_bytes());
+    call.send(b"data: [DONE]\n\n");
+    drop(call);
+    let response = client.rest();
+    let line = service.line(|line| line.starts_with('{'));
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(line["id"].as_str(), response.header("x-request-id"));
+    assert_eq!((&line["path"], &line["status"], &line["calls"]), (&CHAT.into(), &200.into(), &1.into()), "{line}");
+    assert_eq!(line["bytes"].as_u64(), Some(response.body.len() as u64), "{line}");
+    assert!(line.get("cut").is_none() && !line.to_string().contains("secret"), "{line}");
+
+    let client = service.send("POST", CHAT, JSON, STREAM);
+    let mut call = upstream.next();
+    drop(client);
+    call.closed();
+    let line = service.line(|line| line.starts_with('{'));
+    assert!(line.contains(r#""status":499"#) && line.contains(r#""cut":true"#), "{line}");
+}

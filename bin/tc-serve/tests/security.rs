@@ -1,0 +1,224 @@
+//! Attacks: by pages that somebody visits, by clients without a key, and by clients that take or send too slowly or too much.
+
+mod service;
+mod upstream;
+
+use rustix::process::Signal;
+use service::{Client, Service, request};
+use std::io::Write;
+use upstream::{Upstream, answer};
+
+const CHAT: &str = "/v1/chat/completions";
+const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
+const JSON: &str = "content-type: application/json\r\n";
+
+#[test]
+fn pages_of_other_sites_reach_nothing() {
+    // Nothing listens there: a request that passes the gate gets 502.
+    let service = Service::of("http://127.0.0.1:9", &["--retries", "0", "--allow-origin", "https://chat.example.com"]);
+    let json = |more: &str| format!("{JSON}{more}");
+    for (headers, status) in [
+        (json(""), 502),
+        (json("host: evil.example\r\n"), 403),
+        (json("host: evil.example:8790\r\n"), 403),
+        (json("origin: http://evil.example\r\n"), 403),
+        (json("origin: null\r\n"), 403),
+        (json("host: localhost:1\r\norigin: http://localhost:2\r\n"), 403),
+        (json("host: localhost:1\r\norigin: http://localhost:1\r\n"), 502),
+        (json("origin: https://chat.example.com\r\nsec-fetch-site: cross-site\r\n"), 502),
+        (json("sec-fetch-site: cross-site\r\n"), 403),
+        ("content-type: text/plain\r\n".to_owned(), 415),
+        ("content-type: application/x-www-form-urlencoded\r\n".to_owned(), 415),
+        ("content-type: multipart/form-data; boundary=x\r\n".to_owned(), 415),
+    ] {
+        let response = service.ask("POST", CHAT, &headers, STREAM);
+        assert_eq!(response.status, status, "{headers}");
+        let is_allowed = headers.contains("chat.example.com");
+        assert_eq!(response.header("access-control-allow-origin").is_some(), is_allowed, "{headers}");
+    }
+    let preflight = |origin: &str| {
+        let headers = format!(
+            "origin: {origin}\r\naccess-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n"
+        );
+        service.ask("OPTIONS", CHAT, &headers, "")
+    };
+    let allowed = preflight("https://chat.example.com");
+    assert_eq!((allowed.status, allowed.header("access-control-allow-headers")), (204, Some("content-type")));
+    let refused = preflight("https://evil.example");
+    assert!(refused.status == 403 && !refused.head.contains("access-control"), "{refused:?}");
+}
+
+#[test]
+fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
+    let file = std::env::temp_dir().join(format!("tc-serve-keys-{}", std::process::id()));
+    std::fs::write(&file, "# clients\nkey-of-the-first-one\nkey-of-another-one\n").expect("a file");
+    let path = file.to_str().expect("a path");
+    let service = Service::of(&Upstream::new().always(answer("warm")), &["--key-file", path]);
+    for (header, status) in [
+        ("", 401),
+        ("authorization: Bearer wrong-key-of-nobody\r\n", 401),
+        ("authorization: Basic key-of-the-first-one\r\n", 401),
+        ("x-api-key: key-of-the-first-on\r\n", 401),
+        ("authorization: bearer key-of-the-first-one\r\n", 200),
+        ("x-api-key: key-of-another-one\r\n", 200),
+    ] {
+        let response = service.ask("POST", CHAT, &format!("{JSON}{header}"), STREAM);
+        assert_eq!(response.status, status, "{header}");
+        assert!(!response.body.contains("key-of") && !response.body.contains(path), "{}", response.body);
+    }
+    for (path, status) in [("/v1/models", 401), ("/health", 200), ("/", 200)] {
+        assert_eq!(service.ask("GET", path, "", "").status, status, "{path}");
+    }
+    std::fs::remove_file(file).expect("the file is there");
+}
+
+#[test]
+fn other_addresses_than_this_machines_need_a_key_file() {
+    for options in [&["--listen", "0.0.0.0:0"][..], &["--listen", "0.0.0.0:0", "--no-key"], &["--listen", "[::]:0"]] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
+            .args(["--base-url", "http://127.0.0.1:9"])
+            .args(options)
+            .env("OPENAI_API_KEY", "x")
+            .output()
+            .expect("tc-serve runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && text.contains("--key-file"), "{options:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_command_gets_a_key_of_its_own() {
+    let mut service = Service::start(&["--", "cat"]);
+    let line = service.line(|line| line.contains("the key of this run is"));
+    let key = line.trim().rsplit(' ').next().expect("a key").to_owned();
+    assert_eq!(key.len(), "tp-".len() + 32, "{key}");
+    assert_eq!(service.ask("GET", "/v1/models", "", "").status, 401);
+    assert_eq!(service.ask("GET", "/v1/models", &format!("x-api-key: {key}\r\n"), "").status, 200);
+}
+
+#[test]
+fn slow_and_long_requests_end() {
+    let limits =
+        ["--header-timeout", "400ms", "--body-timeout", "400ms", "--connection-timeout", "400ms", "--max-body", "1K"];
+    let service = Service::of("http://127.0.0.1:9", &limits);
+    // Nothing, a part of a head, and the time after a response.
+    service.connect().closed();
+    let mut client = service.connect();
+    client.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localh");
+    client.closed();
+    let mut client = service.send("GET", "/health", "connection: keep-alive\r\n", "");
+    assert_eq!(client.rest().status, 200);
+    // A head that comes a byte at a time never pauses for long. Writing fails once the server has closed.
+    let mut client = service.connect();
+    let _ = client.stream.write_all(b"GET / HTTP/1.1\r\nx: ");
+    while client.stream.write_all(b"a").is_ok() {}
+    // A head that is too long.
+    let head = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "a".repeat(40 << 10));
+    let mut client = service.connect();
+    client.write(head.as_bytes());
+    assert!(matches!(client.rest().status, 431 | 0));
+    // A body that stops, and bodies that are too long: as announced, and in chunks.
+    let part = request("POST", CHAT, JSON, STREAM);
+    let mut client = service.connect();
+    client.write(&part.as_bytes()[..part.len() - 5]);
+    assert_eq!(client.rest().status, 408);
+    assert_eq!(service.post(CHAT, &"x".repeat(2000)).status, 413);
+    let mut client = service.connect();
+    let chunks = format!("transfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n0\r\n\r\n", "x".repeat(2000));
+    client.write(format!("POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n{JSON}{chunks}").as_bytes());
+    assert_eq!(client.rest().status, 413);
+    // The service still answers.
+    assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+}
+
+#[test]
+fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--reader-timeout", "100ms"]);
+    let _stalled = service.send("POST", CHAT, JSON, STREAM);
+    let mut call = upstream.next();
+    call.begin();
+    let text = "many words ".repeat(10_000);
+    // The buffers of the system fill, then the upstream has to wait, then the client is closed, and with it this connection.
+    let piece = upstream::chunk(&format!(r#"{{"content":"{text}"}}"#), "null");
+    let mut sent = 0_usize;
+    while call.stream.write_all(piece.as_bytes()).is_ok() {
+        sent += piece.len();
+        assert!(sent < 1 << 30, "nobody slows the upstream");
+        if sent % (piece.len() * 16) == 0 {
+            assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+        }
+    }
+}
+
+#[test]
+fn connections_beyond_the_limit_are_refused_and_the_others_live() {
+    let service = Service::of("http://127.0.0.1:9", &["--max-connections", "3", "--header-timeout", "30s"]);
+    let open: Vec<Client> = (0..3).map(|_| service.connect()).collect();
+    let mut refused = service.connect();
+    let response = refused.rest();
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
+    for mut client in open {
+        client.write(request("GET", "/health", "", "").as_bytes());
+        assert_eq!(client.rest().status, 200);
+    }
+    assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+}
+
+#[test]
+fn ten_thousand_connections_cost_little() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    let _ = setrlimit(Resource::Nofile, limit);
+    // As many as the system allows this process.
+    let most =
+        limit.maximum.map_or(10_000, |most| usize::try_from(most).unwrap_or(10_000).saturating_sub(200)).min(10_000);
+    let service = Service::of("http://127.0.0.1:9", &["--max-connections", "20000", "--header-timeout", "5m"]);
+    let open: Vec<Client> = (0..most).map(|_| service.connect()).collect();
+    assert_eq!(service.ask("GET", "/health", "", "").status, 200);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
+    let rss =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    let per_connection = rss.expect("a size") * 1024 / open.len();
+    assert!(per_connection < 32 << 10, "{per_connection} bytes a connection of {}", open.len());
+}
+
+#[test]
+fn a_signal_ends_streams_with_an_error_and_closes_the_upstream() {
+    for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let upstream = Upstream::new();
+        let service = Service::of(&upstream.url(), &["--grace", "50ms"]);
+        let mut client = service.send("POST", CHAT, JSON, STREAM);
+        let mut call = upstream.next();
+        call.begin();
+        call.text("half of ");
+        client.until("half of ");
+        service.signal(signal);
+        let response = client.rest();
+        assert!(response.body.contains("data: {\"error\":"), "{}", response.body);
+        assert!(!response.body.contains(r#""finish_reason":"stop""#), "{}", response.body);
+        call.closed();
+        let (status, _) = service.ended();
+        assert_eq!(status.code(), Some(code));
+    }
+}
+
+#[test]
+fn a_socket_in_the_file_system_is_its_owners_alone() {
+    use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::temp_dir().join(format!("tc-serve-{}.sock", std::process::id()));
+    let name = path.to_str().expect("a path");
+    let service = Service::of("http://127.0.0.1:9", &["--unix", name]);
+    assert_eq!(std::fs::metadata(&path).expect("a socket").permissions().mode() & 0o777, 0o600);
+    let mut stream = std::os::unix::net::UnixStream::connect(&path).expect("a connection");
+    stream.write_all(request("GET", "/health", "", "").as_bytes()).expect("a request");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).expect("a response");
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    service.signal(Signal::TERM);
+    assert_eq!(service.ended().0.code(), Some(143));
+    assert!(!path.exists(), "the socket is removed at the end");
+}
