@@ -34,6 +34,9 @@ impl LiveBody {
     }
 
     pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
+        if self.chunk.capacity() > KEPT {
+            self.chunk = vec![]; // a stream may be silent for minutes, and there may be thousands
+        }
         let came = self.limits.wait(self.response.chunk()).await;
         let at = elapsed(self.sent);
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
@@ -65,6 +68,9 @@ impl LiveBody {
         Some(Box::new(Exchange { end: Some((after, ending(error))), ..*self.recording? }))
     }
 }
+
+/// The largest buffer that is kept during a wait, in bytes.
+const KEPT: usize = 4096;
 
 /// The longest time for what follows a provider's end mark, and the most bytes of it.
 const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
