@@ -315,7 +315,7 @@ mod tests {
         let streams = Rc::new(tag::Streams::new(tag::Options { always: true, ..tag::Options::default() }));
         let settings = PipeSettings { streams, accumulate: Rc::default() };
         let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
-        let pipe = Pipe::new(settings, true, Output::Answer(Box::new(encoder)));
+        let pipe = Pipe::new(settings, true, None, Output::Answer(Box::new(encoder)));
         let mut scanner = Scanner::default();
         for line in lines {
             pipe.push(&scanner.read(line).expect("an event"));

@@ -110,7 +110,7 @@ impl Turns {
                     self.waiting.retain(|call| call.id != id);
                 }
             }
-            Kind::SessionStats => self.turn_stats = Some(SessionStats::read(event)),
+            Kind::SessionStats => self.take_stats(&SessionStats::read(event)),
             Kind::StreamEnd => {
                 let reason = StreamEnd::read(event).finish_reason;
                 if matches!(reason, FinishReason::Error | FinishReason::Cut | FinishReason::Cancelled) {
@@ -176,6 +176,20 @@ impl Turns {
                 take(&Event::of(&text.into(), None, 0, None));
             }
             self.has_text = true;
+        }
+    }
+
+    /// Takes the counts of the open turn. Of a count that comes again the last holds; what counts no tokens, as tool-exec's, changes none.
+    fn take_stats(&mut self, stats: &SessionStats) {
+        let turn = self.turn_stats.get_or_insert_default();
+        for (count, more) in [
+            (&mut turn.prompt_tokens, stats.prompt_tokens),
+            (&mut turn.completion_tokens, stats.completion_tokens),
+            (&mut turn.total_tokens, stats.total_tokens),
+            (&mut turn.reasoning_tokens, stats.reasoning_tokens),
+            (&mut turn.cached_tokens, stats.cached_tokens),
+        ] {
+            *count = more.or(*count);
         }
     }
 
@@ -265,7 +279,8 @@ mod tests {
     #[test]
     fn tokens_of_all_turns_add_up() {
         let stats = |n| format!(r#"{{"type":"session_stats","prompt_tokens":{n},"completion_tokens":1}}"#);
-        let lines = [START, &stats(10), CALLED, START, &stats(20), STOP];
+        let calls = r#"{"type":"session_stats","calls":2}"#;
+        let lines = [START, &stats(10), CALLED, calls, START, &stats(20), STOP];
         let sum = r#"{"type":"session_stats","prompt_tokens":30,"completion_tokens":2}"#;
         assert_eq!(one(&[], &lines), [START, sum, &end("stop")]);
     }
