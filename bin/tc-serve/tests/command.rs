@@ -1,6 +1,5 @@
 //! A COMMAND that answers requests: what it reads, what its output and its status become, and that nothing of it is left.
 
-#[path = "command/service.rs"]
 mod service;
 
 use rustix::process::Signal;
