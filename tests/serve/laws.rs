@@ -39,6 +39,10 @@ fn a_stream_and_the_whole_answer_say_the_same() {
                 let asked = Asked::new(front, form);
                 read(&asked, &whole(&body, &asked))
             });
+            if matches!(&stream.ending, Ending::Failed(why) if why.contains("withdrew")) {
+                // A whole answer leaves the call out, of which a stream has sent a part.
+                continue;
+            }
             if matches!(stream.ending, Ending::Failed(_)) {
                 // What was sent before the failure stays sent.
                 stream.choices.clear();

@@ -146,7 +146,9 @@ impl Messages {
             "text" => choice.text.push_str(piece),
             "thinking" => choice.reasoning.push_str(piece),
             "partial_json" => {
-                if let Err(why) = block.input.push(piece) {
+                if kind == "tool_use"
+                    && let Err(why) = block.input.push(piece)
+                {
                     self.wrong(why);
                 }
                 if kind == "tool_use" {

@@ -99,8 +99,12 @@ fn compare(asked: &Asked, got: &Reading, want: &Reading, ordered: bool) -> Vec<S
             choice.finish = Some(Finish::Stop);
         }
     }
+    // An id that is made counts the calls before it, those that were taken back among them.
+    for choice in ours.iter_mut().chain(&mut theirs).filter(|_| want.has_withdrawn) {
+        choice.calls.iter_mut().for_each(|call| call.id.clear());
+    }
     for choice in ours.iter_mut().chain(&mut theirs).filter(|_| !ordered) {
-        choice.calls.sort_by(|a, b| a.id.cmp(&b.id));
+        choice.calls.sort_by(|a, b| (&a.id, &a.arguments).cmp(&(&b.id, &b.arguments)));
     }
     if ours != theirs {
         wrong.push(format!("came: {ours:?}\n  not: {theirs:?}"));

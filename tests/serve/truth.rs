@@ -32,6 +32,8 @@ pub fn truth<S: AsRef<str>>(merged: &[S]) -> Reading {
                         "incomplete" => call.is_finished = false,
                         // What does not fit its schema is JSON: the client judges it by itself.
                         _ if is_object(&sent) && !call.name.is_empty() => call.arguments = sent,
+                        // A delta without anything is not a call.
+                        "no_name" if sent.is_empty() => continue,
                         // No client could run it or answer it.
                         _ => r.ending = Ending::Failed("a call that nobody can use".to_owned()),
                     }
