@@ -58,7 +58,7 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if talk.messages.is_empty() && options.system.is_none() {
         return Err(RequestError::Empty);
     }
-    let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(api, talk.messages.len()));
+    let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
     let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
     let talk = gated(talk);
     let talk = if provider.has_refusals { talk } else { talk.with_refusals_as_text() };

@@ -1,6 +1,5 @@
 //! A conversation as its client wrote it, for an upstream of the same API.
 
-use crate::Api;
 use crate::carried::is_carried;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -10,7 +9,8 @@ use std::sync::Arc;
 /// passes them on as they are (<https://code.claude.com/docs/en/llm-gateway>).
 #[derive(Clone, Debug)]
 pub(crate) struct Verbatim {
-    api: Api,
+    /// The name of the API.
+    api: &'static str,
     members: Arc<Map<String, Value>>,
     /// How many messages they became.
     messages: usize,
@@ -18,7 +18,7 @@ pub(crate) struct Verbatim {
 
 impl Verbatim {
     /// Keeps `members` of a request in `api`, which became so many messages.
-    pub(crate) fn new(api: Api, mut members: Map<String, Value>, messages: usize) -> Verbatim {
+    pub(crate) fn new(api: &'static str, mut members: Map<String, Value>, messages: usize) -> Verbatim {
         // Servers reject an empty list, and a choice without tools (https://github.com/open-webui/open-webui/issues/26655).
         if members.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
             members.shift_remove("tools");
@@ -29,7 +29,7 @@ impl Verbatim {
     }
 
     /// Whether they may go to an upstream of `api` for a conversation that now has so many messages.
-    pub(crate) fn fits(&self, api: Api, messages: usize) -> bool {
+    pub(crate) fn fits(&self, api: &str, messages: usize) -> bool {
         self.api == api && self.messages == messages
     }
 
@@ -46,12 +46,12 @@ impl Verbatim {
 
 /// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API would look up by an id of ours: OpenAI rejects
 /// an item without encrypted content that it has not stored (github.com/vercel/ai/issues/7543).
-fn drop_foreign_reasoning(api: Api, members: &mut Map<String, Value>) {
+fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
         value.get(key).and_then(Value::as_str).unwrap_or_default()
     }
     match api {
-        Api::OpenaiResponses => {
+        "openai-responses" => {
             let Some(items) = members.get_mut("input").and_then(Value::as_array_mut) else { return };
             items.retain(|item| {
                 let encrypted = text(item, "encrypted_content");
@@ -60,7 +60,7 @@ fn drop_foreign_reasoning(api: Api, members: &mut Map<String, Value>) {
                 text(item, "type") != "reasoning" || !(is_carried(encrypted) || is_looked_up)
             });
         }
-        Api::Anthropic => {
+        "anthropic" => {
             let Some(messages) = members.get_mut("messages").and_then(Value::as_array_mut) else { return };
             messages.retain_mut(|message| {
                 let Some(blocks) = message.get_mut("content").and_then(Value::as_array_mut) else { return true };
@@ -75,10 +75,10 @@ fn drop_foreign_reasoning(api: Api, members: &mut Map<String, Value>) {
 
 /// The members of a request that become a conversation, its tools and the choice among them. The messages of chat completions are those of a
 /// conversation already.
-pub(crate) fn names(api: Api) -> &'static [&'static str] {
+pub(crate) fn names(api: &str) -> &'static [&'static str] {
     match api {
-        Api::Anthropic => &["system", "messages", "tools", "tool_choice"],
-        Api::OpenaiResponses => &["instructions", "input", "tools", "tool_choice"],
+        "anthropic" => &["system", "messages", "tools", "tool_choice"],
+        "openai-responses" => &["instructions", "input", "tools", "tool_choice"],
         _ => &["tools", "tool_choice"],
     }
 }

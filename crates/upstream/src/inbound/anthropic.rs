@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
-    let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic));
+    let (mut request, members) = InboundRequest::begin(body, names(Api::Anthropic.name()));
     let choice = members.get("tool_choice");
     request.set_tools(members.get("tools"), choice, &mut notes);
     // The choice holds a setting besides, which `parameters_for` reads.

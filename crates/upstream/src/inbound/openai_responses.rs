@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 /// See [`crate::inbound`].
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
-    let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses));
+    let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses.name()));
     request.set_tools(members.get("tools"), members.get("tool_choice"), &mut notes);
     let mut items = Items::default();
     match members.get("instructions") {

@@ -89,7 +89,7 @@ impl InboundRequest {
     /// Keeps the members that became the conversation and the tools, for an upstream of the same API.
     pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
         let messages = self.conversation.messages.len();
-        self.conversation.verbatim = Some(Verbatim::new(api, members, messages));
+        self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages));
     }
 
     /// The request with its messages, which `member` of the body holds.
