@@ -3,10 +3,11 @@
 mod connection;
 mod ending;
 mod listener;
+mod phase;
 mod timed;
 
-pub use connection::ConnectionPhase;
 pub use ending::Ending;
+pub use phase::ConnectionPhase;
 
 use crate::access_log::AccessLog;
 use crate::args::Settings;

@@ -1,4 +1,4 @@
-//! Why a request is refused, and the response that says so.
+//! Why a request is refused, and the response that reports it.
 
 use super::response::ResponseBody;
 use super::whole;

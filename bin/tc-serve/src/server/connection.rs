@@ -2,19 +2,18 @@
 
 use super::ending::Ending;
 use super::listener::{Accepted, Listener};
+use super::phase::ConnectionPhase;
 use super::timed::TimedWire;
 use crate::args::Limits;
 use crate::http::Service;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use std::cell::Cell;
 use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 /// The longest head of a request, in bytes.
 const HEAD: usize = 32 << 10;
@@ -22,49 +21,6 @@ const HEAD: usize = 32 << 10;
 /// What a connection that is one too many gets.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
-
-/// What a connection waits for.
-#[derive(Debug)]
-pub struct ConnectionPhase {
-    /// Until when the head of a request, or its first byte, has to come; `None` while a request is answered.
-    deadline: Cell<Option<Instant>>,
-    /// Whether the first byte of a head is still to come.
-    is_idle: Cell<bool>,
-    header_time: Duration,
-    idle_time: Duration,
-}
-
-impl ConnectionPhase {
-    fn new(limits: &Limits) -> ConnectionPhase {
-        let deadline = Cell::new(Some(Instant::now() + limits.header_time));
-        let (header_time, idle_time) = (limits.header_time, limits.connection_time);
-        ConnectionPhase { deadline, is_idle: Cell::new(false), header_time, idle_time }
-    }
-
-    /// The head of a request is complete.
-    pub fn begin_request(&self) {
-        self.is_idle.set(false);
-        self.deadline.set(None);
-    }
-
-    /// The response is complete.
-    pub fn end_request(&self) {
-        self.is_idle.set(true);
-        self.deadline.set(Some(Instant::now() + self.idle_time));
-    }
-
-    /// Bytes have come.
-    pub(super) fn has_bytes(&self) {
-        if self.is_idle.replace(false) {
-            self.deadline.set(Some(Instant::now() + self.header_time));
-        }
-    }
-
-    /// When the connection is closed if nothing changes.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline.get()
-    }
-}
 
 /// The connections that are open.
 pub struct Connections {

@@ -1,6 +1,6 @@
 //! A connection with limits on how long its client may take.
 
-use super::connection::ConnectionPhase;
+use super::phase::ConnectionPhase;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;

@@ -92,7 +92,7 @@ impl Call {
         self.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n");
     }
 
-    /// Sends bytes. A client that has left is no failure here.
+    /// Sends bytes. That a client has left is not a failure here.
     pub fn send(&mut self, bytes: &[u8]) {
         let _ = self.stream.write_all(bytes);
     }

@@ -1,0 +1,50 @@
+//! What a connection waits for, and until when.
+
+use crate::args::Limits;
+use std::cell::Cell;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a connection waits for.
+#[derive(Debug)]
+pub struct ConnectionPhase {
+    /// Until when the head of a request, or its first byte, has to come; `None` while a request is answered.
+    deadline: Cell<Option<Instant>>,
+    /// Whether the first byte of a head is still to come.
+    is_idle: Cell<bool>,
+    header_time: Duration,
+    idle_time: Duration,
+}
+
+impl ConnectionPhase {
+    /// The phase of a connection that has just been accepted.
+    pub fn new(limits: &Limits) -> ConnectionPhase {
+        let deadline = Cell::new(Some(Instant::now() + limits.header_time));
+        let (header_time, idle_time) = (limits.header_time, limits.connection_time);
+        ConnectionPhase { deadline, is_idle: Cell::new(false), header_time, idle_time }
+    }
+
+    /// The head of a request is complete.
+    pub fn begin_request(&self) {
+        self.is_idle.set(false);
+        self.deadline.set(None);
+    }
+
+    /// The response is complete.
+    pub fn end_request(&self) {
+        self.is_idle.set(true);
+        self.deadline.set(Some(Instant::now() + self.idle_time));
+    }
+
+    /// Bytes have come.
+    pub fn has_bytes(&self) {
+        if self.is_idle.replace(false) {
+            self.deadline.set(Some(Instant::now() + self.header_time));
+        }
+    }
+
+    /// When the connection is closed if nothing changes.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline.get()
+    }
+}
