@@ -49,7 +49,7 @@ def tools_of(label):
         tools += [t for t in map(openai_tool, inner) if t]
     names = {t["name"] for t in tools}
     for call in label["calls"]:
-        if call["name"] not in names:
+        if call["name"] and call["name"] not in names:
             names.add(call["name"])
             tools.append({"name": call["name"], "description": "", "parameters": {"type": "object", "properties": {}}})
     return tools

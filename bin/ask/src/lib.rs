@@ -32,5 +32,5 @@ pub use playlist::{PlayedAnswer, Playlist};
 pub use provider::{Provider, ProviderSettings};
 pub use response::{ResponseEnd, write_events};
 pub use session::{Session, SessionEnd};
-pub use settings::{ConnectionSettings, TapeSettings};
+pub use settings::{ConnectionSettings, TapeSettings, open_tape};
 pub use turn::{TurnDraft, TurnOptions};

@@ -1,8 +1,9 @@
 //! Recorded answers in the place of a provider.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use client::{Faults, Recording};
 use std::cell::Cell;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use upstream::tape::{Head, Tape, is_tape};
 use upstream::{Api, recognise};
@@ -36,8 +37,13 @@ impl Playlist {
     pub fn open(files: &[PathBuf], api: Option<Api>, faults: &Faults) -> Result<Playlist> {
         let mut answers = vec![];
         for path in files {
-            let bytes = std::fs::read(path)
-                .with_context(|| format!("{}: check the path and its permissions", path.display()))?;
+            let bytes = if path == Path::new("-") {
+                let mut bytes = vec![];
+                std::io::stdin().read_to_end(&mut bytes).map(|_| bytes)
+            } else {
+                std::fs::read(path)
+            };
+            let bytes = bytes.map_err(|e| anyhow!("{}: {e}, check the path and its permissions", path.display()))?;
             read(&bytes, api, path, &mut answers)?;
         }
         for answer in &mut answers {

@@ -6,7 +6,7 @@ use crate::key::KeySource;
 use crate::provider::ProviderSettings;
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
-use client::{Faults, TapeMode};
+use client::{Faults, Recorder, RecorderError, TapeMode};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,6 +29,17 @@ pub struct ConnectionSettings {
 
 /// A tape, and how it is used.
 pub type TapeSettings = (PathBuf, TapeMode);
+
+/// Opens a tape.
+///
+/// # Errors
+/// One line that names the file and the remedy.
+pub fn open_tape((path, mode): TapeSettings) -> Result<Recorder> {
+    Recorder::open(path, mode).map_err(|e| match e {
+        RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
+        e => e.into(),
+    })
+}
 
 impl ProviderArgs {
     /// The settings of a provider. `max_frame` is the most bytes of one event of a body.

@@ -37,6 +37,8 @@ fn a_wait_that_is_too_long_is_an_error_at_once_with_the_providers_figure() {
         let message = error["message"].as_str().unwrap();
         assert!(message.contains("slow down") && message.contains(&format!("({header})")), "{message}");
         assert_eq!((&error["code"], &error["retryable"]), (&"http_429".into(), &true.into()));
+        assert_eq!(error["status"], 429);
+        assert!(error["retry_after_ms"].as_u64().unwrap() >= 3_600_000, "{error}");
         assert_eq!((ran.types().as_str(), ran.stderr.as_str()), ("message stream_start error stream_end", ""));
     }
 }

@@ -12,7 +12,7 @@ use ::upstream::{Conversation, model_names, models_request};
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
-    TurnDraft, TurnOptions,
+    TurnDraft, TurnOptions, open_tape,
 };
 use client::{Network, Recorder, Speed};
 use event::payload::Warning;
@@ -67,7 +67,7 @@ impl Upstream {
         }
         let playlist = is_replay.then(|| Playlist::open(&replay.files, settings.api, &faults)).transpose()?;
         let tape = if is_replay { None } else { replay.tape()? };
-        let recorder = tape.map(|(path, mode)| Recorder::open(path, mode)).transpose()?;
+        let recorder = tape.map(open_tape).transpose()?;
         let mut provider = Provider::new(&settings, recorder.as_ref().and_then(Recorder::first), false)?;
         let is_offline = is_replay || recorder.as_ref().is_some_and(Recorder::is_offline);
         let mut network = None;

@@ -1,5 +1,7 @@
 //! How tc-serve asks its provider: attempts, connections, models, tools in the prompt, recorded answers.
 
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
 mod provider;
 
 use provider::{Provider, Service, answer};
@@ -138,6 +140,21 @@ fn the_models_are_those_of_the_provider() {
     let service = Service::new(&["--base-url", &provider.url]);
     let (_, body) = service.ask("GET", "/v1/models", "");
     assert!(body.contains("\"one\"") && body.contains("\"two\""), "{body}");
+}
+
+#[test]
+fn a_parameter_that_the_provider_lacks_is_left_out_and_named() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/streams/anthropic/llamacpp-text.sse");
+    let answered = std::fs::read(path).unwrap();
+    let provider = Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, &answered, None));
+    let options = ["--api", "anthropic", "--base-url", &provider.url, "--param", "top_p=0.5"];
+    let service = Service::new(&options);
+    let request = HI.replacen('{', "{\"logit_bias\":{\"5\":1},\"temperature\":0.25,\"top_p\":1,", 1);
+    let (_, events) = service.ask("POST", "/v1/events", &request);
+    assert!(events.contains("parameter_left_out") && events.contains("logit_bias"), "{events}");
+    let asked = &provider.asked()[0].body;
+    assert!(asked.get("logit_bias").is_none(), "{asked}");
+    assert_eq!((asked["temperature"].as_f64(), asked["top_p"].as_f64()), (Some(0.25), Some(0.5)), "{asked}");
 }
 
 const WITH_TOOL: &str = r#"{"model":"m","messages":[{"role":"user","content":"weather?"}],"tools":[{"type":"function","function":{"name":"get_weather","description":"Weather of a city","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}"#;

@@ -1,5 +1,7 @@
 //! A provider whose connection breaks, at every byte: no front ends such an answer cleanly, and no call looks finished that is not.
 
+#![allow(clippy::unwrap_used, reason = "it is how a test fails")]
+
 mod provider;
 
 use accumulate::Accumulate;

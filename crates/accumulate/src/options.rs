@@ -29,7 +29,8 @@ pub struct Options {
     pub keep_deltas: bool,
     /// Emit in place of each native delta what it makes certain: a `tool_call_delta` with `index` (that of the `tool_call`), `tool_id`, `tool_name` (in
     /// the call's first one) and `arguments`, whose bytes add up to a beginning of the arguments of the `tool_call`, without white space between
-    /// tokens. A call from text has none, and `retract` always has a `tool_id`.
+    /// tokens. A call from text has none, and `retract` always has a `tool_id`. One case differs: a repair that ends a string before what was
+    /// emitted of it, since a quote is missing. A client that has the bytes must not run that call.
     pub live: bool,
     /// Emit the best reading of a call's arguments while they grow.
     pub partial: bool,

@@ -19,6 +19,7 @@ struct Call {
     deltas: usize,
     /// The final arguments, or the code of the error.
     end: Option<Result<String, String>>,
+    is_repaired: bool,
 }
 
 /// The calls of a stream with these fragments for call 0, by their ids.
@@ -54,6 +55,7 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
             Kind::ToolCall => {
                 let end = ToolCall::read(&event);
                 let call = calls.entry(end.tool_id.str().into_owned()).or_default();
+                call.is_repaired = end.repairs.is_some();
                 call.end = Some(match end.error {
                     Some(error) => Err(error.code.str().into_owned()),
                     None => Ok(end.arguments.map(Json::text).unwrap().into_owned()),
@@ -68,11 +70,19 @@ fn calls(fragments: &[&str], end: &str, emit_on: EmitOn) -> HashMap<String, Call
 
 /// Checks that the final arguments of every call continue what was sent; returns the arguments or error of call `a`, and what was sent of it.
 fn checked(fragments: &[&str], end: &str) -> (Result<String, String>, String) {
+    checked_unless(fragments, end, |_| false)
+}
+
+/// The same; a call for which `may_differ` holds may end with other arguments.
+fn checked_unless(fragments: &[&str], end: &str, may_differ: fn(&Call) -> bool) -> (Result<String, String>, String) {
     let mut first = None;
     for emit_on in [EmitOn::Balanced, EmitOn::Sealed, EmitOn::Final] {
         for (id, call) in calls(fragments, end, emit_on) {
+            let may_differ = may_differ(&call);
             let all = call.end.unwrap();
-            if let Ok(all) = &all {
+            if let Ok(all) = all.as_ref()
+                && !may_differ
+            {
                 assert!(all.starts_with(&call.sent), "{fragments:?}: sent {} of {all}", call.sent);
             }
             if id == "a" {
@@ -220,5 +230,20 @@ proptest! {
         }
         let fragments: Vec<&str> = fragments.iter().map(String::as_str).collect();
         drop(checked(&fragments, "stop"));
+    }
+
+    /// A repair may end a string of the text before what was sent of it, where a quote is missing or a comment begins in it. That answer fails
+    /// (`answer::turn`); nothing else changes what was sent.
+    #[test]
+    fn only_a_repair_changes_what_was_sent(
+        pieces in prop::collection::vec(
+            prop::sample::select(vec![
+                "\"", "\"}", "\",", "x", "\"b\":\"", "\",\"c\":", "/*", "*/", "+", "'", "`", "...", "{", "}", "]", "(", ";", "\\",
+            ]),
+            1..14,
+        ),
+    ) {
+        let fragments: Vec<&str> = std::iter::once("{\"a\":\"x").chain(pieces).collect();
+        drop(checked_unless(&fragments, "stop", |call| call.is_repaired));
     }
 }

@@ -5,9 +5,9 @@ use crate::host::StdoutHost;
 use crate::output::{Messages, Out};
 use crate::watch::Watch;
 use crate::{input, tools};
-use ::ask::{AutoMode, Provider, ToolsModeChoice, TurnDraft, TurnOptions};
+use ::ask::{AutoMode, Provider, ToolsModeChoice, TurnDraft, TurnOptions, open_tape};
 use anyhow::{Result, anyhow};
-use client::{Network, Recorder, RecorderError};
+use client::{Network, Recorder};
 use event::payload::Warning;
 use json::ToolList;
 use std::cell::RefCell;
@@ -27,11 +27,7 @@ impl<'s> Opening<'s> {
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name.
     pub fn new(settings: &'s AskSettings, is_probe: bool) -> Result<Opening<'s>> {
-        let recorder = settings.tape.clone().map(|(path, mode)| Recorder::open(path, mode));
-        let recorder = recorder.transpose().map_err(|e| match e {
-            RecorderError::Missing(_) => anyhow!("{e}, record one with --tape-mode record"),
-            e => e.into(),
-        })?;
+        let recorder = settings.tape.clone().map(open_tape).transpose()?;
         let provider = Provider::new(&settings.provider, recorder.as_ref().and_then(Recorder::first), is_probe)?;
         let tools = settings.tools.as_deref().map(tools::read).transpose()?;
         let turn = TurnOptions {

@@ -47,3 +47,22 @@ impl LearnedModes {
         self.keep(model, form, false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_decision_is_kept_until_another_and_names_that_clients_make_up_do_not_add_up() {
+        let modes = LearnedModes::default();
+        modes.keep("m", ToolsForm::Native, true);
+        assert!(matches!(modes.get("m"), Some((ToolsForm::Native, true))));
+        for number in 0..2 * MODELS {
+            modes.keep(&number.to_string(), ToolsForm::Native, false);
+        }
+        assert_eq!(modes.0.borrow().len(), MODELS);
+        let Ok(dialect) = ask::dialect_named(&tag::Dialects::default(), tag::DEFAULT) else { panic!("the default") };
+        modes.learn("m", ToolsForm::Nothing(dialect));
+        assert!(matches!(modes.get("m"), Some((ToolsForm::Nothing(_), false))));
+    }
+}
