@@ -1,11 +1,14 @@
 //! What was typed.
 
+mod keys;
 mod settings;
 
-pub use settings::{Keys, Limits, Listen, Settings, random};
+pub use keys::{Keys, random};
+pub use settings::{Limits, Listen, Settings};
 
 use crate::command::CommandArgs;
 use crate::upstream::UpstreamArgs;
+use anyhow::{Result, bail};
 use clap::Parser;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -116,6 +119,60 @@ pub struct LimitArgs {
     /// How long the status of a stream waits for the first piece of the answer
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
     pub status_timeout: Duration,
+}
+
+impl Args {
+    /// The settings.
+    ///
+    /// # Errors
+    /// One line for options that contradict each other or that would let strangers in, and for files that cannot be read.
+    pub fn settings(self) -> Result<Settings> {
+        let Args { service, access, limits, upstream, command, .. } = self;
+        let listen = match service.unix {
+            Some(path) => Listen::Unix(path),
+            None => Listen::Tcp(settings::addresses(&service.listen)?),
+        };
+        let is_local = match &listen {
+            Listen::Unix(_) => true,
+            Listen::Tcp(all) => all.iter().all(|address| address.ip().to_canonical().is_loopback()),
+        };
+        if !is_local && access.key_file.is_none() {
+            bail!(
+                "--listen {}: other machines could ask without a key; write the keys of your clients into a file and name it with --key-file",
+                service.listen
+            );
+        }
+        let keys = match &access.key_file {
+            Some(path) => Keys { hashes: ::args::file(path, keys::read_keys)?, made: None },
+            None if command.command.is_empty() || access.no_key => Keys::default(),
+            None => Keys::make()?,
+        };
+        let origins = access.allow_origins.iter().map(|text| settings::origin(text)).collect::<Result<_>>()?;
+        let limits = Limits {
+            body: limits.max_body,
+            connections: limits.max_connections.max(1),
+            streams: usize::try_from(limits.max_streams)?,
+            queue: limits.queue,
+            header_time: limits.header_timeout,
+            body_time: limits.body_timeout,
+            connection_time: limits.connection_timeout,
+            reader_time: limits.reader_timeout,
+            status_time: limits.status_timeout,
+        };
+        Ok(Settings {
+            listen,
+            keys,
+            hosts: access.allow_hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            origins,
+            limits,
+            keep_alive: service.keep_alive,
+            grace: service.grace,
+            extras: service.extras,
+            access_log: service.access_log,
+            upstream,
+            command,
+        })
+    }
 }
 
 #[cfg(test)]

@@ -7,92 +7,27 @@ mod models;
 mod refusal;
 mod response;
 mod route;
+mod service;
+mod tokens;
+mod turn;
 
 pub use response::ResponseBody;
+pub use service::Service;
 
-use crate::access_log::{AccessLine, AccessLog};
-use crate::args::{Keys, Limits, Settings};
-use crate::pipe::PipeSettings;
-use crate::places::Places;
-use crate::server::{ConnectionPhase, Ending};
-use crate::source::Source;
-use anyhow::Result;
-use gate::Gate;
+use crate::access_log::AccessLine;
+use crate::server::ConnectionPhase;
 use hyper::body::Incoming;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-
 use refusal::Refusal;
-use response::Exchange;
+use response::{Exchange, whole};
 use route::Route;
-use sha2::{Digest, Sha256};
-use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use service::Admitted;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::time::Duration;
-
-/// What all requests share.
-pub struct Service {
-    source: Source,
-    pipe: PipeSettings,
-    gate: Gate,
-    keys: Keys,
-    limits: Limits,
-    keep_alive: Duration,
-    extras: bool,
-    log: Option<AccessLog>,
-    ending: Ending,
-    /// Of which the ids of requests are made.
-    seed: [u8; 16],
-    requests: Cell<u64>,
-    /// The places for answers, by the place of the key in the list.
-    places: RefCell<HashMap<Option<usize>, Rc<Places>>>,
-}
-
-/// What is known of a request once its head has passed the gate.
-struct Admitted {
-    id: String,
-    route: Route,
-    /// The place of the client's key in the list.
-    key: Option<usize>,
-}
 
 impl Service {
-    /// A service that gets its events from `source`.
-    ///
-    /// # Errors
-    /// When the system has no random bytes.
-    pub fn new(settings: &Settings, source: Source, log: Option<AccessLog>, ending: Ending) -> Result<Service> {
-        let streams = tag::Streams::new(tag::Options {
-            always: true,
-            needs_tools: true,
-            dialects: source.dialects(),
-            ..tag::Options::default()
-        });
-        let accumulate = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
-        Ok(Service {
-            source,
-            pipe: PipeSettings { streams: Rc::new(streams), accumulate },
-            gate: Gate::new(&settings.hosts, &settings.origins),
-            keys: settings.keys.clone(),
-            limits: settings.limits,
-            keep_alive: settings.keep_alive,
-            extras: settings.extras,
-            log,
-            ending,
-            seed: crate::args::random()?,
-            requests: Cell::new(0),
-            places: RefCell::default(),
-        })
-    }
-
-    /// Waits until nothing is left of what was started for requests that have ended.
-    pub async fn ended(&self) {
-        self.source.ended().await;
-    }
-
     /// Answers one request. `local` is the address that the client connected to. Dropping the future or the response's body ends all
     /// that was begun for it.
     ///
@@ -175,21 +110,6 @@ impl Service {
             Route::Unknown => Err(Refusal::not_found(request.uri().path())),
         }
     }
-
-    /// An id that no other request has, which cannot be guessed.
-    fn new_id(&self) -> String {
-        let number = self.requests.get();
-        self.requests.set(number + 1);
-        let hash = Sha256::new().chain_update(self.seed).chain_update(number.to_le_bytes()).finalize();
-        hash.iter().take(16).fold(String::with_capacity(32), |id, byte| id + &format!("{byte:02x}"))
-    }
-
-    /// The places for answers of one key.
-    fn places(&self, key: Option<usize>) -> Rc<Places> {
-        let mut all = self.places.borrow_mut();
-        let new = || Rc::new(Places::new(self.limits.streams, self.limits.queue));
-        Rc::clone(all.entry(key).or_insert_with(new))
-    }
 }
 
 /// The key that a client sends: `Authorization: Bearer KEY` or `x-api-key: KEY`.
@@ -203,14 +123,4 @@ fn key_of(headers: &HeaderMap) -> Option<&str> {
 
 fn text(text: &'static str) -> Response<ResponseBody> {
     whole(StatusCode::OK, "text/plain; charset=utf-8", text.as_bytes().to_vec())
-}
-
-/// A response whose body is at hand.
-fn whole(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<ResponseBody> {
-    let mut response = Response::new(ResponseBody::whole(body));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(HeaderName::from_static("content-type"), HeaderValue::from_static(kind));
-    headers.insert(HeaderName::from_static("cache-control"), HeaderValue::from_static("no-store"));
-    response
 }

@@ -146,7 +146,7 @@ fn a_reader_that_takes_nothing_is_closed_and_slows_nobody() {
     while call.stream.write_all(piece.as_bytes()).is_ok() {
         sent += piece.len();
         assert!(sent < 1 << 30, "nobody slows the upstream");
-        if sent % (piece.len() * 16) == 0 {
+        if sent.is_multiple_of(piece.len() * 16) {
             assert_eq!(service.ask("GET", "/health", "", "").status, 200);
         }
     }

@@ -2,8 +2,8 @@
 //! Sources: <https://platform.openai.com/docs/api-reference/models>, <https://docs.anthropic.com/en/api/models-list>.
 
 use super::refusal::Refusal;
-use super::response::ResponseBody;
-use super::{Service, whole};
+use super::response::{ResponseBody, whole};
+use super::service::Service;
 use event::Object;
 use hyper::{HeaderMap, Response, StatusCode};
 

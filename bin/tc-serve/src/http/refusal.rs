@@ -1,7 +1,6 @@
 //! Why a request is refused, and the response that reports it.
 
-use super::response::ResponseBody;
-use super::whole;
+use super::response::{ResponseBody, whole};
 use answer::{Failure, Front};
 use hyper::header::HeaderValue;
 use hyper::{Method, Response, StatusCode};

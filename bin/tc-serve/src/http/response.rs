@@ -1,9 +1,11 @@
-//! The body of a response. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
+//! A response and its body. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
 
 use super::answering::Answering;
 use crate::access_log::{AccessLine, AccessLog};
 use crate::server::ConnectionPhase;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::header::HeaderValue;
+use hyper::{Response, StatusCode};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -130,4 +132,14 @@ impl Drop for ResponseBody {
             exchange.has_ended |= bytes.is_empty() || exchange.line.method == "HEAD";
         }
     }
+}
+
+/// A response whose body is at hand.
+pub fn whole(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::whole(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert("content-type", HeaderValue::from_static(kind));
+    headers.insert("cache-control", HeaderValue::from_static("no-store"));
+    response
 }

@@ -1,0 +1,94 @@
+//! What all requests share, and what is known of one after its head.
+
+use super::gate::Gate;
+use super::route::Route;
+use crate::access_log::AccessLog;
+use crate::args::{Keys, Limits, Settings};
+use crate::pipe::PipeSettings;
+use crate::places::Places;
+use crate::server::Ending;
+use crate::source::Source;
+use anyhow::Result;
+use sha2::{Digest, Sha256};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// What all requests share.
+pub struct Service {
+    pub(super) source: Source,
+    pub(super) pipe: PipeSettings,
+    pub(super) gate: Gate,
+    pub(super) keys: Keys,
+    pub(super) limits: Limits,
+    pub(super) keep_alive: Duration,
+    pub(super) extras: bool,
+    pub(super) log: Option<AccessLog>,
+    pub(super) ending: Ending,
+    /// Of which the ids of requests are made.
+    seed: [u8; 16],
+    requests: Cell<u64>,
+    /// The places for answers, by the place of the key in the list.
+    places: RefCell<HashMap<Option<usize>, Rc<Places>>>,
+}
+
+/// What is known of a request once its head has passed the gate.
+pub struct Admitted {
+    /// The id of the request, 32 hexadecimal digits.
+    pub id: String,
+    /// What its path is for.
+    pub route: Route,
+    /// The place of the client's key in the list.
+    pub key: Option<usize>,
+}
+
+impl Service {
+    /// A service that gets its events from `source`.
+    ///
+    /// # Errors
+    /// When the system has no random bytes.
+    pub fn new(settings: &Settings, source: Source, log: Option<AccessLog>, ending: Ending) -> Result<Service> {
+        let streams = tag::Streams::new(tag::Options {
+            always: true,
+            needs_tools: true,
+            dialects: source.dialects(),
+            ..tag::Options::default()
+        });
+        let accumulate = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
+        Ok(Service {
+            source,
+            pipe: PipeSettings { streams: Rc::new(streams), accumulate },
+            gate: Gate::new(&settings.hosts, &settings.origins),
+            keys: settings.keys.clone(),
+            limits: settings.limits,
+            keep_alive: settings.keep_alive,
+            extras: settings.extras,
+            log,
+            ending,
+            seed: crate::args::random()?,
+            requests: Cell::new(0),
+            places: RefCell::default(),
+        })
+    }
+
+    /// Waits until nothing is left of what was started for requests that have ended.
+    pub async fn ended(&self) {
+        self.source.ended().await;
+    }
+
+    /// An id that no other request has, which cannot be guessed.
+    pub(super) fn new_id(&self) -> String {
+        let number = self.requests.get();
+        self.requests.set(number + 1);
+        let hash = Sha256::new().chain_update(self.seed).chain_update(number.to_le_bytes()).finalize();
+        hash.iter().take(16).fold(String::with_capacity(32), |id, byte| id + &format!("{byte:02x}"))
+    }
+
+    /// The places for answers of one key.
+    pub(super) fn places(&self, key: Option<usize>) -> Rc<Places> {
+        let mut all = self.places.borrow_mut();
+        let new = || Rc::new(Places::new(self.limits.streams, self.limits.queue));
+        Rc::clone(all.entry(key).or_insert_with(new))
+    }
+}
