@@ -65,9 +65,9 @@ pub struct ServiceArgs {
     /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
     #[arg(long)]
     pub extras: bool,
-    /// Write a line of JSON for each request to standard error: its path, status, time and counts, without content
-    #[arg(long, alias = "log")]
-    pub access_log: bool,
+    /// Write an event of type access for each request to standard error: its path, status, time and counts, without content
+    #[arg(short, long)]
+    pub log: bool,
 }
 
 /// Who may ask.
@@ -168,7 +168,7 @@ impl Args {
             keep_alive: service.keep_alive,
             grace: service.grace,
             extras: service.extras,
-            access_log: service.access_log,
+            access_log: service.log,
             upstream,
             command,
         })

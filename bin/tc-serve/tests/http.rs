@@ -242,7 +242,7 @@ fn tokens_are_estimated_and_say_so() {
 #[test]
 fn beyond_the_places_requests_wait_and_beyond_the_queue_they_are_refused() {
     let upstream = Upstream::new();
-    let service = Service::of(&upstream.url(), &["--max-streams", "1", "--queue", "1", "--access-log"]);
+    let service = Service::of(&upstream.url(), &["--max-streams", "1", "--queue", "1"]);
     let mut first = service.send("POST", CHAT, JSON, STREAM);
     let mut call = upstream.next();
     call.begin();
@@ -297,7 +297,7 @@ fn a_client_that_leaves_the_queue_frees_its_place() {
 #[test]
 fn the_log_has_a_line_a_request_without_content() {
     let upstream = Upstream::new();
-    let mut service = Service::of(&upstream.url(), &["--access-log"]);
+    let mut service = Service::of(&upstream.url(), &["--log"]);
     let mut client = service.send("POST", &format!("{CHAT}?secret=abc"), JSON, STREAM);
     let mut call = upstream.next();
     call.begin();
