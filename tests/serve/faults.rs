@@ -9,7 +9,7 @@ use crate::read::{content, read};
 use crate::reading::{Ending, Reading};
 use crate::recorded::{Recorded, nothing, recorded};
 use crate::truth::truth;
-use answer::Form;
+use answer::{Form, Front};
 use upstream::End;
 
 /// The streams that are cut at every byte, one for each API of a front; all others are cut at fewer places.
@@ -67,6 +67,31 @@ fn cut_at(
         // A call that the upstream takes back later is not in the complete answer.
         rule(known || complete.has_withdrawn, "a finished call that the upstream had not finished");
     }
+}
+
+#[test]
+fn a_call_is_finished_only_when_its_upstream_has_closed_it() {
+    let mut wrong = Vec::new();
+    let name = "openai-chat/row-21-text-before-call.sse";
+    let body = recorded().into_iter().find(|body| body.name == name).expect("the recorded body");
+    let text = String::from_utf8(body.bytes.clone()).expect("UTF-8");
+    // All arguments have come here, and chat completions close a call with the finish reason alone.
+    let finish = text.find(r#""finish_reason":"tool_calls""#).expect("a finish reason");
+    let at = text[..finish].rfind("data:").expect("the frame of the finish reason");
+    for asked in Asked::all().filter(|asked| asked.form == Form::Stream) {
+        let answered = answer(body.api, [&body.bytes[..at]], End::Reset("reset".to_owned()), &asked).text();
+        let (call, end) = match asked.front {
+            // The last brace makes JSON of the arguments, which the AI SDK runs.
+            Front::Chat => (r#""tool_calls""#, r#"}"}}]}"#),
+            Front::Responses => (r#""function_call""#, "response.function_call_arguments.done"),
+            Front::Messages => (r#""tool_use""#, "content_block_stop"),
+        };
+        let begun = answered.find(call).expect("a call that has begun");
+        if answered[begun..].contains(end) {
+            wrong.push(format!("{:?}: a finished call: {answered}", asked.front));
+        }
+    }
+    nothing(&wrong);
 }
 
 #[test]

@@ -96,7 +96,11 @@ struct Pipe {
 }
 
 fn accumulate(_: &Event<'_>) -> Accumulate {
-    Accumulate::new(Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() }))
+    Accumulate::new(Rc::new(accumulate::Options {
+        live: true,
+        emit_on: accumulate::EmitOn::Sealed,
+        ..accumulate::Options::default()
+    }))
 }
 
 impl Pipe {

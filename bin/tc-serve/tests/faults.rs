@@ -60,7 +60,11 @@ impl Sink for Pipe {
         let event = Event::of(payload, None, choice, None);
         let streams = &self.streams;
         let machine = self.machine.get_or_insert_with(|| {
-            let options = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
+            let options = Rc::new(accumulate::Options {
+                live: true,
+                emit_on: accumulate::EmitOn::Sealed,
+                ..accumulate::Options::default()
+            });
             Box::new(Chain::new(streams.begin(&event), move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
         });
         machine.push(&event, &mut Last(Some(&event), &mut self.encoder, &mut self.out));

@@ -55,7 +55,12 @@ impl Service {
             dialects: source.dialects(),
             ..tag::Options::default()
         });
-        let accumulate = Rc::new(accumulate::Options { live: true, ..accumulate::Options::default() });
+        let accumulate = Rc::new(accumulate::Options {
+            live: true,
+            // A client runs a call that has ended, and nothing takes it back: the upstream must have closed it.
+            emit_on: accumulate::EmitOn::Sealed,
+            ..accumulate::Options::default()
+        });
         Ok(Service {
             source,
             pipe: PipeSettings { streams: Rc::new(streams), accumulate },
