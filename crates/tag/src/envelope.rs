@@ -107,6 +107,11 @@ impl Envelope {
         let mut taken = 0;
         let ends = text.char_indices().map(|(at, c)| at + c.len_utf8());
         for end in ends {
+            // A word may be a value of Python, but never a call: it must not be held back until it ends.
+            let is_bracket = |c: u8| matches!(c, b'[' | b'{') || c.is_ascii_whitespace();
+            if self.at == At::Start && !text.as_bytes().get(taken).copied().is_none_or(is_bracket) {
+                return Step::Fail(taken, "the JSON is invalid");
+            }
             let progress = literal.push(&text[taken..end], json);
             // The calls of the list are complete when the list is: the literal may still turn out to be invalid after one.
             let mut at = 0;

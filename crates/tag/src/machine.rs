@@ -287,6 +287,46 @@ mod tests {
         }
     }
 
+    /// The texts of the events that these pieces of text make.
+    fn texts(tools: Option<&str>, pieces: &[&str]) -> Vec<String> {
+        let tools = tools.map_or_else(String::new, |tools| format!(r#","tools":{tools}"#));
+        let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"native","prefill":""{tools}}}"#);
+        let streams = Streams::new(Options { always: true, needs_tools: true, ..Options::default() });
+        let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
+        let delta = |piece: &&str| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(piece));
+        let lines = std::iter::once(start).chain(pieces.iter().map(delta));
+        let mut scanner = Scanner::default();
+        let mut text = |line: &String| scanner.read(line).unwrap().get_str("text").map(Cow::into_owned);
+        Collect::run(&mut tag, lines).iter().filter_map(&mut text).collect()
+    }
+
+    #[test]
+    fn a_word_that_begins_no_call_is_not_held() {
+        let tools = Some(r#"[{"name":"reserve"}]"#);
+        for pieces in
+            [&["Free", " beds", " and", "."], &["True", ", so", " it", " is"], &["resin", " is", " a", " gum"]]
+        {
+            assert_eq!(texts(tools, pieces), pieces);
+            assert_eq!(texts(None, pieces), pieces);
+        }
+        // The name of a tool begins calls of Functionary.
+        assert_eq!(texts(tools, &["res", " t", "ext"]), ["res t", "ext"]);
+    }
+
+    #[test]
+    fn without_tools_nothing_is_held_for_a_call() {
+        for pieces in [
+            &["{\"na", "me\": \"re", "serve\", \"arguments\": {}", "}"],
+            &["<tool_call>\n", "{\"name\": \"reserve\"", ", \"arguments\": {}}", "\n</tool_call>."],
+            &["[reserve(", "a=1", ")", "]."],
+        ] {
+            assert_eq!(texts(None, pieces), pieces);
+            assert_eq!(texts(Some("[]"), pieces), pieces);
+        }
+        // Reasoning is read all the same.
+        assert_eq!(texts(None, &["<think>", "hm</thi", "nk>", "Yes"]), ["hm", "Yes"]);
+    }
+
     #[test]
     fn text_that_is_held_comes_out_before_a_message_or_an_error() {
         for after in [r#"{"type":"error","code":"x"}"#, r#"{"type":"message","message":{"role":"assistant"}}"#] {

@@ -111,6 +111,9 @@ impl Router {
 
     /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted one.
     fn may_begin(&mut self, form: &Form) -> bool {
+        if !self.has_tools() {
+            return false;
+        }
         let Position { is_first, quote, .. } = &mut self.position;
         let is_cited = quote.is_cited() && ends_itself(form);
         match form.scope {
@@ -170,7 +173,7 @@ impl Router {
                 return Match::Partial;
             }
         }
-        if self.look.unmarked.is_empty() || self.position.quote.is_quoted() {
+        if !self.has_tools() || self.look.unmarked.is_empty() || self.position.quote.is_quoted() {
             return Match::No;
         }
         let contest = Contest::new(self.look.unmarked.clone(), self.last);

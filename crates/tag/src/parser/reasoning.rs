@@ -53,6 +53,9 @@ impl Router {
 
     /// The call at the beginning of `rest` that ends reasoning, or is quoted in it.
     fn ending_call(&mut self, look: &Look, rest: &str) -> Match<Box<OpenCall>> {
+        if !self.has_tools() {
+            return Match::No;
+        }
         let quote = &mut self.position.quote;
         let is_cited = quote.is_cited();
         if look.ends.is_empty() || (!is_cited && quote.is_quoted()) {

@@ -75,6 +75,11 @@ impl Position {
 }
 
 impl Router {
+    /// Whether any call counts. A list without tools makes all of them text, so that nothing is held back for them.
+    pub fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.names().next().is_some())
+    }
+
     /// Whether a call of this name counts.
     pub fn knows(&self, tool: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.knows(tool))
