@@ -7,7 +7,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 /// A connection that is kept open between requests.
 pub struct Connection {
@@ -34,6 +34,16 @@ impl Connection {
         Ok(Connection { send, port })
     }
 
+    /// Connects with a receive buffer of 4 KiB, so that an answer that is not read soon fills what is between.
+    pub async fn narrow(port: u16) -> Result<Connection, String> {
+        let socket = TcpSocket::new_v4().map_err(|e| e.to_string())?;
+        socket.set_recv_buffer_size(4096).map_err(|e| e.to_string())?;
+        let socket = socket.connect(([127, 0, 0, 1], port).into()).await.map_err(|e| e.to_string())?;
+        let (send, connection) = handshake(TokioIo::new(socket)).await.map_err(|e| e.to_string())?;
+        tokio::task::spawn_local(connection);
+        Ok(Connection { send, port })
+    }
+
     /// Asks for one answer and checks it.
     pub async fn ask(&mut self, shape: Shape, streams: bool) -> Result<Answer, String> {
         self.begin(shape, streams).await?.read(shape, streams).await
@@ -51,7 +61,7 @@ impl Connection {
             .header("host", format!("127.0.0.1:{}", self.port))
             .header("content-type", "application/json")
             .header("authorization", "Bearer load")
-            // Portkey is told by headers where to go.
+            // Portkey reads the address of the upstream from these headers.
             .header("x-portkey-provider", "openai")
             .header("x-portkey-custom-host", std::env::var("LOAD_UPSTREAM").unwrap_or_default())
             .body(Full::new(Bytes::from(body.to_string())))
@@ -75,6 +85,11 @@ pub struct Open {
 }
 
 impl Open {
+    /// Waits for the first piece of it.
+    pub async fn first(&mut self) -> Result<(), String> {
+        self.body.frame().await.ok_or("the answer is empty")?.map(|_| ()).map_err(|e| e.to_string())
+    }
+
     /// Reads it to its end and checks its call and its pieces.
     pub async fn read(mut self, shape: Shape, streams: bool) -> Result<Answer, String> {
         let mut answer = Answer::default();

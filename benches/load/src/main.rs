@@ -3,19 +3,24 @@
 
 mod ask;
 mod figures;
+mod leave;
 mod memory;
 mod mock;
 mod proxy;
 mod rounds;
 mod server;
+mod stalled;
 mod stamp;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 Usage:
-  load run [--rounds N] [--seconds N] [--server NAME=URL]…   compare, print a table and a line of JSON
+  load run [--rounds N] [--seconds N] [--upstream-port N] [--server NAME=PORT]…
+                                                              compare, print a table and a line of JSON
   load memory [--streams N] [--requests N]                    memory of tc-serve
+  load stalled [--readers N] [--events N]                     what readers that stall cost the others
+  load leave                                                  from a client that leaves to the upstream's close
   load mock PORT                                              the mock upstream alone
   load proxy PORT UPSTREAM_PORT                               the byte-copying proxy alone
 
@@ -31,6 +36,8 @@ fn main() -> ExitCode {
             ["proxy", port, upstream] => proxy::serve(number(port) as u16, number(upstream) as u16).await,
             ["run", rest @ ..] => rounds::run(&rounds::Plan::of(rest)).await,
             ["memory", rest @ ..] => memory::run(rest).await,
+            ["stalled", rest @ ..] => stalled::run(rest).await,
+            ["leave"] => leave::run().await,
             _ => Err(USAGE.into()),
         }
     }));

@@ -5,7 +5,9 @@ use crate::mock::Shape;
 use crate::number;
 use crate::server::{Server, own, tc_serve};
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
 
 /// Opens streams of 4 kB and then sends requests; prints KiB.
 pub async fn run(words: &[&str]) -> Result<(), String> {
@@ -25,7 +27,14 @@ pub async fn run(words: &[&str]) -> Result<(), String> {
     let shape = Shape { events: 100, rate: 10, bytes: 40 };
     let port = served.port;
     let tasks: Vec<_> = (0..streams)
-        .map(|_| tokio::task::spawn_local(async move { Connection::open(port).await?.ask(shape, true).await }))
+        .map(|n| {
+            // One a millisecond: a thousand pieces in one instant would measure this machine's burst, not the server.
+            let begin = Instant::now() + Duration::from_nanos(1_000_000 * n);
+            tokio::task::spawn_local(async move {
+                sleep_until(begin).await;
+                Connection::open(port).await?.ask(shape, true).await
+            })
+        })
         .collect();
     let (mut late, mut worst, mut wrong) = (0, 0, Vec::new());
     for task in tasks {

@@ -4,12 +4,14 @@
 
 use crate::stamp;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full, channel::Channel};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, channel::Channel};
 use hyper::body::{Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -41,6 +43,27 @@ impl Shape {
     }
 }
 
+/// Streams that are open, and when the last one was closed. `GET /open` returns both.
+static OPEN: AtomicU64 = AtomicU64::new(0);
+static CLOSED: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a stream until its body is dropped, which happens when it ends or its connection is closed.
+struct OpenStream;
+
+impl OpenStream {
+    fn new() -> OpenStream {
+        OPEN.fetch_add(1, Ordering::Relaxed);
+        OpenStream
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+        CLOSED.store(stamp::now(), Ordering::Relaxed);
+    }
+}
+
 /// Serves until the process is ended. Prints a line when it listens.
 pub async fn serve(port: u16) -> Result<(), String> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await.map_err(|e| e.to_string())?;
@@ -55,7 +78,11 @@ pub async fn serve(port: u16) -> Result<(), String> {
     }
 }
 
-async fn answer(request: Request<Incoming>) -> Result<Response<Either<Full<Bytes>, Channel<Bytes>>>, Infallible> {
+async fn answer(request: Request<Incoming>) -> Result<Response<UnsyncBoxBody<Bytes, Infallible>>, Infallible> {
+    if request.uri().path() == "/open" {
+        let state = format!("{} {}", OPEN.load(Ordering::Relaxed), CLOSED.load(Ordering::Relaxed));
+        return Ok(Response::new(Full::new(Bytes::from(state)).boxed_unsync()));
+    }
     let body = request.into_body().collect().await.map(|b| b.to_bytes()).unwrap_or_default();
     let body: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let shape = Shape::of_model(body["model"].as_str().unwrap_or_default());
@@ -66,14 +93,14 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Either<Full<Bytes
             serde_json::json!(ARGUMENTS)
         );
         let response = Response::builder().header("content-type", "application/json");
-        return Ok(response.body(Either::Left(Full::new(whole.into()))).expect("a response"));
+        return Ok(response.body(Full::new(whole.into()).boxed_unsync()).expect("a response"));
     }
     let (mut sender, channel) = Channel::<Bytes>::new(64);
     tokio::task::spawn_local(async move {
         let begun = Instant::now();
         for n in 0..shape.events {
-            if shape.rate > 0 {
-                tokio::time::sleep_until(begun + Duration::from_nanos(1_000_000_000 * n / shape.rate)).await;
+            if let Some(after) = (1_000_000_000 * n).checked_div(shape.rate) {
+                tokio::time::sleep_until(begun + Duration::from_nanos(after)).await;
             }
             let text = piece(shape.bytes);
             if send(&mut sender, &format!(r#"{{"content":"{text}"}}"#), "null").await.is_none() {
@@ -90,7 +117,13 @@ async fn answer(request: Request<Incoming>) -> Result<Response<Either<Full<Bytes
         let _ = sender.send(Frame::data(Bytes::from_static(end.as_bytes()))).await;
     });
     let response = Response::builder().header("content-type", "text/event-stream");
-    Ok(response.body(Either::Right(channel)).expect("a response"))
+    let open = OpenStream::new();
+    // The closure owns `open`, so that both are dropped with the body.
+    let body = channel.map_frame(move |frame| {
+        let _open = &open;
+        frame
+    });
+    Ok(response.body(body.map_err(|e| match e {}).boxed_unsync()).expect("a response"))
 }
 
 /// A piece of text: the time, and filling.

@@ -144,7 +144,7 @@ async fn saturated(port: u16, shape: Shape, connections: u64, seconds: u64, fail
 }
 
 /// Streams at the same time; the milliseconds by which each piece was late.
-async fn streams(port: u16, shape: Shape, count: u64, failures: &mut Vec<String>) -> Vec<f64> {
+pub async fn streams(port: u16, shape: Shape, count: u64, failures: &mut Vec<String>) -> Vec<f64> {
     let tasks = (0..count)
         .map(|_| tokio::task::spawn_local(async move { Connection::open(port).await?.ask(shape, true).await }));
     let answers = collect(tasks.collect(), failures).await;
