@@ -61,7 +61,7 @@ impl Drop for Scratch {
 
 const CALL: [&str; 3] = [
     r#"{"type":"content_delta","text":"I look.\n"}"#,
-    r#"{"type":"tool_call_delta","index":0,"tool_name":"f"}"#,
+    r#"{"type":"tool_call_delta","index":0,"tool_name":"f","from_text":true}"#,
     r#"{"type":"tool_call_delta","index":0,"arguments":"{\"a\": 1}","done":true}"#,
 ];
 
@@ -218,7 +218,7 @@ fn a_dialect_of_a_file_is_read_by_name_in_auto_mode_and_by_itself() {
     let own = scratch.file("own.toml", OWN);
     let two = scratch.file("two.toml", "[[dialect]]\nname = 'a'\nextends = 'hermes'\n[[dialect]]\nname = 'own'\ncall = '<own_call>{name, arguments}</own_call>'");
     let start = |dialect: &str| format!(r#"{{"type":"stream_start","v":1,"dialect":"{dialect}","prefill":""}}"#);
-    let call = r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{}","done":true}"#;
+    let call = r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{}","done":true,"from_text":true}"#;
     for (file, dialect, named) in [
         (&own, None, "hermes"),
         (&own, Some("own"), "hermes"),
