@@ -22,12 +22,23 @@ pub struct PipeSettings {
     pub accumulate: Rc<accumulate::Options>,
 }
 
+/// What is searched for in the text of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextSearch {
+    /// Nothing: whoever made the events has read the text.
+    Nothing,
+    /// Reasoning alone: the client wants no calls.
+    Reasoning,
+    /// Reasoning, and calls of the request's tools.
+    Calls,
+}
+
 /// The machines of one request. A source feeds it, and the response's body takes the bytes.
 pub struct Pipe(RefCell<PipeState>);
 
 struct PipeState {
     settings: PipeSettings,
-    reads_text: bool,
+    search: TextSearch,
     /// The machines of the stream at hand.
     machine: Option<Box<dyn Machine>>,
     /// Makes one answer of the turns of a command.
@@ -65,10 +76,10 @@ pub struct EventLines {
 }
 
 impl Pipe {
-    /// A pipe whose bytes are `output`. `reads_text` says whether text is searched for calls, and `turns` makes one answer of many turns.
-    pub fn new(settings: PipeSettings, reads_text: bool, turns: Option<Turns>, output: Output) -> Pipe {
+    /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns` makes one answer of many turns.
+    pub fn new(settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
         let (machine, bytes, counts) = (None, Vec::new(), PipeCounts::default());
-        Pipe(RefCell::new(PipeState { settings, reads_text, machine, turns, output, bytes, counts }))
+        Pipe(RefCell::new(PipeState { settings, search, machine, turns, output, bytes, counts }))
     }
 
     /// Takes the next event of the source.
@@ -196,8 +207,8 @@ impl PipeState {
 
     fn begin(&self, first: &Event<'_>) -> Box<dyn Machine> {
         let options = Rc::clone(&self.settings.accumulate);
-        if self.reads_text {
-            let tag = begin_text(&self.settings.streams, first);
+        if self.search != TextSearch::Nothing {
+            let tag = begin_text(&self.settings.streams, self.search, first);
             Box::new(Chain::new(tag, move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
         } else {
             Box::new(Accumulate::new(options))
@@ -212,12 +223,16 @@ impl PipeState {
 
 /// The machine that searches the text of a stream for calls. Where a provider has native calls and nobody says how the prompt ends, it is taken
 /// for empty: a prompt that is not known would hold back the beginning of each answer, and each call in the text until the end.
-fn begin_text(streams: &tag::Streams, first: &Event<'_>) -> tag::Tag {
-    let mut start = StreamStart::read(first);
-    if first.kind() != Kind::StreamStart || start.tools_mode.is_some_and(|mode| mode == "tag") {
+fn begin_text(streams: &tag::Streams, search: TextSearch, first: &Event<'_>) -> tag::Tag {
+    if first.kind() != Kind::StreamStart {
         return streams.begin(first);
     }
-    start.prefill = start.prefill.or(Some("".into()));
+    let mut start = StreamStart::read(first);
+    if start.tools_mode.is_none_or(|mode| mode != "tag") {
+        start.prefill = start.prefill.or(Some("".into()));
+    }
+    // The provider gets the tools with the choice `none`, but what the model writes of them stays text.
+    start.tools = start.tools.filter(|_| search == TextSearch::Calls);
     let payload = Payload::from(start);
     streams.begin(&Event::of(&payload, None, 0, None))
 }
@@ -315,7 +330,7 @@ mod tests {
         let streams = Rc::new(tag::Streams::new(tag::Options { always: true, ..tag::Options::default() }));
         let settings = PipeSettings { streams, accumulate: Rc::default() };
         let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
-        let pipe = Pipe::new(settings, true, None, Output::Answer(Box::new(encoder)));
+        let pipe = Pipe::new(settings, TextSearch::Calls, None, Output::Answer(Box::new(encoder)));
         let mut scanner = Scanner::default();
         for line in lines {
             pipe.push(&scanner.read(line).expect("an event"));

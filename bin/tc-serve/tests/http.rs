@@ -12,6 +12,7 @@ const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","c
 const WHOLE: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}"#;
 const MESSAGES: &str = r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const RESPONSES: &str = r#"{"model":"m","stream":true,"input":"hi"}"#;
+const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"reserve","parameters":{"type":"object"}}}]"#;
 const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
@@ -43,17 +44,35 @@ fn every_front_streams_and_answers_at_once() {
 fn each_piece_is_sent_while_the_model_writes() {
     let upstream = Upstream::new();
     let service = Service::of(&upstream.url(), &[]);
-    let mut client = service.send("POST", CHAT, JSON, STREAM);
+    let mut client = service.send("POST", CHAT, JSON, &STREAM.replacen('{', &format!("{{{TOOLS},"), 1));
     let mut call = upstream.next();
     assert!(call.head.contains("authorization: Bearer sk-upstream-secret") && call.body.contains(r#""stream":true"#));
     call.begin();
-    for word in ["one ", "two ", "three "] {
+    for word in ["Free", " beds", " and", "."] {
         call.text(word);
         // The next word is not written before this one is here.
         client.until(word);
     }
     call.stop();
     client.until("[DONE]");
+}
+
+#[test]
+fn no_text_is_a_call_where_the_client_wants_none() {
+    let text = r#"<tool_call>{"name":"reserve","arguments":{}}</tool_call>"#;
+    let service = Service::of(&Upstream::new().always(answer(text)), &[]);
+    for (choice, is_call) in [("auto", true), ("none", false)] {
+        let options = format!(r#"{{{TOOLS},"tool_choice":"{choice}","#);
+        let response = service.post(CHAT, &WHOLE.replacen('{', &options, 1));
+        let body: serde_json::Value = serde_json::from_str(&response.body).expect("one object");
+        let message = &body["choices"][0]["message"];
+        let want = (!is_call).then_some(text);
+        assert_eq!(
+            (message["content"].as_str().filter(|text| !text.is_empty()), message["tool_calls"].is_array()),
+            (want, is_call),
+            "{body}"
+        );
+    }
 }
 
 #[test]

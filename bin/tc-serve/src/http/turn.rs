@@ -7,7 +7,7 @@ use super::response::{Exchange, ResponseBody, whole};
 use super::route::Route;
 use super::service::{Admitted, Service};
 use crate::asked::Asked;
-use crate::pipe::{EventLines, Output, Pipe};
+use crate::pipe::{EventLines, Output, Pipe, TextSearch};
 use ::upstream::{Api, InboundRequest};
 use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
 use hyper::body::{Bytes, Incoming};
@@ -70,8 +70,12 @@ impl Service {
     }
 
     fn answering(self: &Rc<Self>, asked: Asked, output: Output, key: Option<usize>) -> Box<Answering> {
-        let pipe =
-            Rc::new(Pipe::new(self.pipe.clone(), self.source.reads_text(), self.source.turns(&asked.request), output));
+        let search = match asked.request.tool_choice.as_deref() {
+            _ if !self.source.reads_text() => TextSearch::Nothing,
+            Some("none") => TextSearch::Reasoning,
+            _ => TextSearch::Calls,
+        };
+        let pipe = Rc::new(Pipe::new(self.pipe.clone(), search, self.source.turns(&asked.request), output));
         let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
         let work = async move {
             let places = service.places(key);
