@@ -128,6 +128,21 @@ impl Args {
     /// One line for options that contradict each other or that would let strangers in, and for files that cannot be read.
     pub fn settings(self) -> Result<Settings> {
         let Args { service, access, limits, upstream, command, .. } = self;
+        let has_command = !command.command.is_empty();
+        if has_command && command.command.iter().all(|word| word.trim().is_empty()) {
+            bail!(
+                "the COMMAND behind -- is empty; write one, such as 'llm-stream -m NAME | tag-parse | tc-accumulate'"
+            );
+        }
+        let origins_of_answers = [
+            ("COMMAND", has_command),
+            ("--replay", !upstream.replay.files.is_empty()),
+            ("--base-url", upstream.provider.base_url.is_some()),
+        ];
+        let mut named = origins_of_answers.iter().filter(|(_, is_named)| *is_named).map(|(name, _)| name);
+        if let (Some(first), Some(second)) = (named.next(), named.next()) {
+            bail!("{first} and {second} would both answer requests; give one of them");
+        }
         let listen = match service.unix {
             Some(path) => Listen::Unix(path),
             None => Listen::Tcp(settings::addresses(&service.listen)?),
@@ -144,7 +159,7 @@ impl Args {
         }
         let keys = match &access.key_file {
             Some(path) => Keys { hashes: ::args::file(path, keys::read_keys)?, made: None },
-            None if command.command.is_empty() || access.no_key => Keys::default(),
+            None if !has_command || access.no_key => Keys::default(),
             None => Keys::make()?,
         };
         let origins = access.allow_origins.iter().map(|text| settings::origin(text)).collect::<Result<_>>()?;

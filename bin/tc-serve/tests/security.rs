@@ -98,6 +98,33 @@ fn a_command_gets_a_key_of_its_own() {
 }
 
 #[test]
+fn only_one_thing_answers() {
+    let tape = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/tapes/huts.tape");
+    for (options, says) in [
+        (&["--replay", tape, "--", "cat"][..], "COMMAND and --replay"),
+        (&["--base-url", "http://127.0.0.1:9", "--", "cat"], "COMMAND and --base-url"),
+        (&["--base-url", "http://127.0.0.1:9", "--replay", tape], "--replay and --base-url"),
+        (&["--", ""], "COMMAND behind -- is empty"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve")).args(options).output();
+        let output = output.expect("tc-serve runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && text.contains(says), "{options:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_body_of_too_many_values_is_refused_and_a_long_one_is_read() {
+    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let many = format!(r#"{{"messages":[{}]}}"#, vec!["{}"; 130_000].join(","));
+    assert_eq!(service.post(CHAT, &many).status, 413);
+    let long = format!(r#"{{"model":"m","messages":[{{"role":"user","content":"{}"}}]}}"#, "{[,".repeat(200_000));
+    let response = service.post(CHAT, &long);
+    assert!(response.status == 200 && response.body.contains("warm"), "{response:?}");
+}
+
+#[test]
 fn slow_and_long_requests_end() {
     let limits =
         ["--header-timeout", "400ms", "--body-timeout", "400ms", "--connection-timeout", "400ms", "--max-body", "1K"];

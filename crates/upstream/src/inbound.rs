@@ -10,6 +10,7 @@ mod openai_chat;
 mod openai_responses;
 mod parameters;
 mod request;
+mod size;
 mod tokens;
 mod tools;
 
@@ -25,8 +26,11 @@ use serde_json::Value;
 /// Reads the body of a client's request in `api`, which is one of openai-chat, openai-responses and anthropic.
 ///
 /// # Errors
-/// A body that is not a JSON object, or has no messages; nothing else is refused.
+/// A body that is not a JSON object, has no messages, or has more than 250,000 values; nothing else is refused.
 pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
+    if size::has_too_many(body) {
+        return Err(InboundError::TooMany);
+    }
     let body: Value = serde_json::from_slice(body).map_err(|e| InboundError::NotJson(e.to_string()))?;
     let Value::Object(body) = body else { return Err(InboundError::NotJson("another JSON value".into())) };
     match api {

@@ -65,11 +65,13 @@ impl RequestLog {
             return;
         }
         let mut line = format!("tc-serve: request {}: ", self.id);
-        if text.len() > self.left {
+        // A line without text takes as much room as its beginning does.
+        let length = line.len() + text.len() + 1;
+        if length > self.left {
             self.left = 0;
             line.push_str("its command writes more to standard error than is shown\n");
         } else {
-            self.left -= text.len().max(1);
+            self.left -= length;
             line.push_str(&event::escaped(text, |c, out| write!(out, "\\u{{{:x}}}", u32::from(c))));
             line.push('\n');
         }

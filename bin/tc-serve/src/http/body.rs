@@ -2,6 +2,7 @@
 
 use super::refusal::Refusal;
 use crate::args::Limits;
+use ::upstream::{Api, InboundError, InboundRequest};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
@@ -33,6 +34,27 @@ pub async fn read(request: Request<Incoming>, limits: &Limits) -> Result<(Header
         Err(_) => Err(Refusal::new(408, "body_timeout", "the body took too long")),
     }
 }
+
+/// Makes a request of the body of a client that speaks `api`. A large one is read in another thread, so that nobody waits for it.
+///
+/// # Errors
+/// 400 for a body that is not a request, 413 for one of too many values.
+pub async fn inbound(api: Api, body: &Bytes) -> Result<InboundRequest, Refusal> {
+    let read = if body.len() < AT_ONCE {
+        ::upstream::inbound(api, body)
+    } else {
+        let body = body.clone();
+        let read = tokio::task::spawn_blocking(move || ::upstream::inbound(api, &body));
+        read.await.map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
+    };
+    read.map_err(|e| match e {
+        InboundError::TooMany => Refusal::new(413, "body_too_long", e.to_string()),
+        e => Refusal::new(400, "invalid_request_error", e.to_string()),
+    })
+}
+
+/// The bytes that are read without another thread, which takes a millisecond at most.
+const AT_ONCE: usize = 64 << 10;
 
 fn too_long(limits: &Limits) -> Refusal {
     let message = format!("the body has more than {} bytes; raise --max-body if that is right", limits.body);

@@ -45,9 +45,14 @@ impl Gate {
                 return Err(Refusal::new(403, "host_not_allowed", message));
             }
         }
-        let origin = match headers.get("origin") {
-            None => None,
-            Some(origin) => {
+        let mut origins = headers.get_all("origin").iter();
+        let origin = match (origins.next(), origins.next()) {
+            (None, _) => None,
+            // A proxy that adds one hides which page asks.
+            (Some(_), Some(_)) => {
+                return Err(Refusal::new(403, "origin_not_allowed", "the request has several origins"));
+            }
+            (Some(origin), None) => {
                 let text = origin.to_str().unwrap_or_default().to_ascii_lowercase();
                 if self.origins.contains(&text) {
                     Some(origin.clone())
@@ -179,6 +184,14 @@ mod tests {
         ] {
             let headers = [("host", "localhost:8790"), ("origin", origin)];
             assert_eq!(status(&headers, "/v1/messages", "POST"), 403, "{origin}");
+        }
+    }
+
+    #[test]
+    fn several_origins_are_none_that_is_known() {
+        for second in ["http://localhost:8790", "http://evil.example"] {
+            let origins = [("host", "localhost:8790"), ("origin", "http://localhost:8790"), ("origin", second)];
+            assert_eq!(status(&origins, "/v1/messages", "POST"), 403, "{second}");
         }
     }
 

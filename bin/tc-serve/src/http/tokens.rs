@@ -13,8 +13,7 @@ impl Service {
     /// Estimates the tokens of a request of Anthropic's API.
     pub(super) async fn count_tokens(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Refusal> {
         let (_, bytes) = body::read(request, &self.limits).await?;
-        let inbound = ::upstream::inbound(Api::Anthropic, &bytes)
-            .map_err(|e| Refusal::new(400, "invalid_request_error", e.to_string()))?;
+        let inbound = body::inbound(Api::Anthropic, &bytes).await?;
         let body = format!("{{\"input_tokens\":{}}}", inbound.estimated_tokens());
         let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
         response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));

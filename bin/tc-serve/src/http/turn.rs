@@ -32,8 +32,7 @@ impl Service {
         let (headers, bytes) = body::read(request, &self.limits).await?;
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = api_of(front);
-        let inbound =
-            ::upstream::inbound(api, &bytes).map_err(|e| Refusal::new(400, "invalid_request_error", e.to_string()))?;
+        let inbound = body::inbound(api, &bytes).await?;
         exchange.line().notes.clone_from(&inbound.notes);
         let wants_events = admitted.route == Route::Events;
         let is_stream = inbound.streams || wants_events;

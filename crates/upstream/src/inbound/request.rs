@@ -2,6 +2,7 @@
 
 use super::choice;
 use super::notes::Notes;
+use super::size::MOST_VALUES;
 use super::tools::{InboundTools, NamespacedTool};
 use crate::Api;
 use crate::conversation::{Conversation, Message};
@@ -44,6 +45,9 @@ pub enum InboundError {
     /// The body is not a JSON object.
     #[error("the body is not a JSON object: {0}")]
     NotJson(String),
+    /// The body has more values than are read.
+    #[error("the body has more than {MOST_VALUES} values; send fewer messages, or shorter lists")]
+    TooMany,
     /// A member has a value that cannot be used.
     #[error("{member}: {why}")]
     Member {
