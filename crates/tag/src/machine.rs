@@ -2,6 +2,8 @@
 
 mod choice;
 mod events;
+#[cfg(test)]
+mod tests;
 
 use crate::look::{Look, UnknownDialect};
 use crate::parser::Parser;
@@ -204,6 +206,12 @@ impl Machine for Tag {
                     self.choices[at].begin_in_answer();
                 }
             }
+            // Counts, warnings and what other commands add have no place in the text; these have one.
+            Kind::ServerItem | Kind::RefusalDelta => {
+                if let Some(at) = self.choices.find(event.choice()).filter(|at| !self.choices[*at].is_native) {
+                    self.choices[at].interrupt(&self.warned, out);
+                }
+            }
             Kind::Error | Kind::Message => {
                 self.with_text.sort_unstable();
                 for at in self.with_text.drain(..) {
@@ -229,110 +237,5 @@ impl Machine for Tag {
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.end(true, out);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use event::{Collect, Scanner};
-
-    const CALL: &str = r#"{"type":"content_delta","text":"<tool name=\"g\">{}</tool>"}"#;
-
-    /// The lines of a stream with these members in its `stream_start`, after that line.
-    fn run(start: &str, lines: &[&str]) -> Vec<String> {
-        let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"tool-name-tag",{start}}}"#);
-        let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(&start).unwrap());
-        let lines = std::iter::once(&start[..]).chain(lines.iter().copied());
-        Collect::run(&mut tag, lines).split_off(1)
-    }
-
-    #[test]
-    fn a_native_call_takes_back_every_call_of_the_text_before_it_takes_their_indexes() {
-        let native = r#"{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f"}"#;
-        assert_eq!(
-            run(r#""prefill":"""#, &[CALL, native, CALL]),
-            [
-                r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true,"from_text":true}"#,
-                r#"{"type":"retract","index":0,"reason":"native_call"}"#,
-                native,
-                CALL,
-            ]
-        );
-    }
-
-    #[test]
-    fn a_list_of_tools_that_cannot_be_read_has_none() {
-        for tools in [r#"{"a":1}"#, r#"[{"name":"g"},{"name":"g"}]"#] {
-            let out = run(&format!(r#""prefill":"","tools":{tools}"#), &[CALL]);
-            assert!(out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");
-        }
-    }
-
-    #[test]
-    fn a_stream_may_need_a_list_of_tools_for_calls_in_its_text() {
-        let other = r#"{"type":"content_delta","text":"<tool name=\"other\">{}</tool>"}"#;
-        for (start, needs_tools, calls) in [
-            (r#""prefill":"""#, false, 2),
-            (r#""prefill":"""#, true, 0),
-            (r#""prefill":"","tools":[]"#, true, 0),
-            (r#""prefill":"","tools":[{"name":"g"}]"#, true, 1),
-        ] {
-            let start = format!(r#"{{"type":"stream_start","v":1,{start}}}"#);
-            let streams = Streams::new(Options { always: true, needs_tools, ..Options::default() });
-            let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
-            let out = Collect::run(&mut tag, [&start, CALL, other]);
-            let begun = out.iter().filter(|line| line.contains("\"from_text\":true")).count();
-            assert_eq!(begun, calls, "{start}: {out:?}");
-        }
-    }
-
-    /// The texts of the events that these pieces of text make.
-    fn texts(tools: Option<&str>, pieces: &[&str]) -> Vec<String> {
-        let tools = tools.map_or_else(String::new, |tools| format!(r#","tools":{tools}"#));
-        let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"native","prefill":""{tools}}}"#);
-        let streams = Streams::new(Options { always: true, needs_tools: true, ..Options::default() });
-        let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
-        let delta = |piece: &&str| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(piece));
-        let lines = std::iter::once(start).chain(pieces.iter().map(delta));
-        let mut scanner = Scanner::default();
-        let mut text = |line: &String| scanner.read(line).unwrap().get_str("text").map(Cow::into_owned);
-        Collect::run(&mut tag, lines).iter().filter_map(&mut text).collect()
-    }
-
-    #[test]
-    fn a_word_that_begins_no_call_is_not_held() {
-        let tools = Some(r#"[{"name":"reserve"}]"#);
-        for pieces in
-            [&["Free", " beds", " and", "."], &["True", ", so", " it", " is"], &["resin", " is", " a", " gum"]]
-        {
-            assert_eq!(texts(tools, pieces), pieces);
-            assert_eq!(texts(None, pieces), pieces);
-        }
-        // The name of a tool begins calls of Functionary.
-        assert_eq!(texts(tools, &["res", " t", "ext"]), ["res t", "ext"]);
-    }
-
-    #[test]
-    fn without_tools_nothing_is_held_for_a_call() {
-        for pieces in [
-            &["{\"na", "me\": \"re", "serve\", \"arguments\": {}", "}"],
-            &["<tool_call>\n", "{\"name\": \"reserve\"", ", \"arguments\": {}}", "\n</tool_call>."],
-            &["[reserve(", "a=1", ")", "]."],
-        ] {
-            assert_eq!(texts(None, pieces), pieces);
-            assert_eq!(texts(Some("[]"), pieces), pieces);
-        }
-        // Reasoning is read all the same.
-        assert_eq!(texts(None, &["<think>", "hm</thi", "nk>", "Yes"]), ["hm", "Yes"]);
-    }
-
-    #[test]
-    fn text_that_is_held_comes_out_before_a_message_or_an_error() {
-        for after in [r#"{"type":"error","code":"x"}"#, r#"{"type":"message","message":{"role":"assistant"}}"#] {
-            let held = r#"{"type":"content_delta","text":"hi <tool"}"#;
-            let text = |text: &str| format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
-            assert_eq!(run(r#""prefill":"""#, &[held, after]), [text("hi "), text("<tool"), after.to_owned()]);
-        }
     }
 }

@@ -130,12 +130,24 @@ impl Parser {
         self.read(Cow::Owned(joined), out);
     }
 
-    /// Something else came between two pieces of the text: what was held back of the answer is not the beginning of a marker.
+    /// Something else came between two pieces of the text: what was held back of the answer is not the beginning of a marker, and text
+    /// without a call's marker is not the beginning of a call.
     pub fn interrupt(&mut self, out: &mut dyn Outlet) {
-        if let Mode::Call(_) = self.mode {
+        if let Mode::Call(call) = &self.mode
+            && call.goes_on()
+        {
             return;
         }
-        let held = std::mem::take(&mut self.held);
+        let held = match std::mem::take(&mut self.mode) {
+            Mode::Call(call) => {
+                self.mode = call.within.into();
+                call.contest.raw
+            }
+            mode => {
+                self.mode = mode;
+                std::mem::take(&mut self.held)
+            }
+        };
         let prose = self.router.literal(self.mode.prose(), &held, out);
         if let Mode::Answer(_) | Mode::Header(_) = self.mode {
             self.mode = prose.into();

@@ -70,6 +70,12 @@ impl Contest {
         Contest { candidates, raw: String::with_capacity(ROOM) }
     }
 
+    /// Whether the text is more than the beginning of an answer: a candidate has read a marker that does not occur in ordinary text, or
+    /// all that came after the last complete call is white space.
+    pub fn is_marked(&self) -> bool {
+        self.raw.trim_ascii().is_empty() || self.candidates.iter().any(|c| c.is_live() && c.run.is_marked(""))
+    }
+
     /// One form, whose call was named by what came before the text.
     pub fn named(form: &'static Form, name: &str) -> Contest {
         let mut calls = FoundCalls::default();

@@ -42,6 +42,16 @@ impl OpenCall {
         let status = if is_quoted { CallStatus::Quoted } else { CallStatus::Nothing };
         Box::new(OpenCall { within, exclusion, status, contest })
     }
+
+    /// Whether another event may come before the rest of the call: a part of it was emitted, or its marker was read, which ordinary
+    /// text does not have.
+    pub fn goes_on(&self) -> bool {
+        match self.status {
+            CallStatus::Nothing => self.contest.is_marked(),
+            CallStatus::Open(_) | CallStatus::Complete => true,
+            CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released => false,
+        }
+    }
 }
 
 impl CallStatus {
