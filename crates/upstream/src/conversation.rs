@@ -12,6 +12,8 @@ pub struct Conversation {
     pub messages: Vec<Message>,
     /// The same as a client wrote it.
     pub(crate) verbatim: Option<Verbatim>,
+    /// The name of the API of the client that wrote the messages; `None` for those of a log.
+    pub(crate) client: Option<&'static str>,
 }
 
 /// One chat message in OpenAI's shape, plus `reasoning` and `provider` (see [`PastBlock`]).
@@ -91,7 +93,7 @@ impl Conversation {
 
     /// A conversation of these messages.
     pub(crate) fn of(messages: Vec<Message>) -> Conversation {
-        Conversation { messages, verbatim: None }
+        Conversation { messages, verbatim: None, client: None }
     }
 
     /// Takes one line; `turns` holds the turn of each stream.

@@ -33,9 +33,11 @@ pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
     }
     let body: Value = serde_json::from_slice(body).map_err(|e| InboundError::NotJson(e.to_string()))?;
     let Value::Object(body) = body else { return Err(InboundError::NotJson("another JSON value".into())) };
-    match api {
+    let mut request = match api {
         Api::OpenaiResponses => openai_responses::read(body),
         Api::Anthropic => anthropic::read(body),
         _ => openai_chat::read(body),
-    }
+    }?;
+    request.conversation.client = Some(api.name());
+    Ok(request)
 }

@@ -12,6 +12,7 @@ pub(crate) mod openai_responses;
 pub(crate) mod options;
 mod part;
 mod prompt;
+mod results;
 #[cfg(test)]
 pub(crate) mod sample;
 mod tagged;
@@ -23,6 +24,7 @@ pub use options::{RequestError, RequestOptions};
 use crate::Api;
 use crate::conversation::Conversation;
 use gate::gated;
+use results::with_text_results;
 use serde_json::Value;
 use sha2::Digest as _;
 use tagged::{NATIVE, tagged};
@@ -60,12 +62,17 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     }
     let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
     let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
+    let client = talk.client;
     let talk = gated(talk);
     let talk = if provider.has_refusals { talk } else { talk.with_refusals_as_text() };
     let mut body = match options.dialect {
         Some(dialect) => {
             let (talk, options) = tagged(talk, options, dialect)?;
             (provider.body)(&talk, &options)?
+        }
+        // A client of the same API knows which parts its server takes.
+        None if provider.has_text_results && client != Some(provider.name) => {
+            (provider.body)(&with_text_results(talk), options)?
         }
         None => (provider.body)(&talk, options)?,
     };

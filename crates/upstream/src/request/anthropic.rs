@@ -28,6 +28,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::XApiKey,
     headers: &[("anthropic-version", "2023-06-01")],
     has_refusals: false,
+    has_text_results: false,
     decoder: || Box::new(stream::anthropic::Anthropic::default()),
     body,
 };

@@ -37,6 +37,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Google,
     headers: &[],
     has_refusals: false,
+    has_text_results: false,
     decoder: || Box::new(stream::gemini::Gemini::default()),
     body,
 };

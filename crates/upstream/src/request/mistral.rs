@@ -21,6 +21,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: false,
+    has_text_results: true,
     decoder: || Box::new(stream::openai_chat::OpenaiChat::mistral()),
     body,
 };

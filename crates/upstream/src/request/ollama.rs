@@ -20,6 +20,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: false,
+    has_text_results: false,
     decoder: || Box::new(stream::ollama::Ollama::default()),
     body,
 };

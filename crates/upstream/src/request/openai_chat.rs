@@ -19,6 +19,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: true,
+    has_text_results: true,
     decoder: || Box::new(stream::openai_chat::OpenaiChat::default()),
     body,
 };

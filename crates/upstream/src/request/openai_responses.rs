@@ -26,6 +26,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: true,
+    has_text_results: false,
     decoder: || Box::new(stream::openai_responses::OpenaiResponses::default()),
     body,
 };
