@@ -21,6 +21,8 @@ pub struct ChoiceDraft {
     pub blocks: Vec<Block>,
     /// Why it ended, once it has.
     pub finish: Option<FinishReason>,
+    /// The provider's word for why; see [`Step::End`].
+    pub provider_finish: Option<String>,
 }
 
 /// One part of a choice.
@@ -63,7 +65,7 @@ impl Draft {
         if self.choices.get(at).is_none_or(|c| c.number != choice) {
             self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });
         }
-        let ChoiceDraft { blocks, finish, .. } = &mut self.choices[at];
+        let ChoiceDraft { blocks, finish, provider_finish, .. } = &mut self.choices[at];
         match (step, blocks.last_mut()) {
             (Step::Text(more), Some(Block::Text(text))) | (Step::Refusal(more), Some(Block::Refusal(text))) => {
                 text.push_str(more);
@@ -95,7 +97,10 @@ impl Draft {
                 *provider = data.map(str::to_owned);
                 *is_complete = true;
             }
-            (Step::End(reason), _) => *finish = Some(*reason),
+            (Step::End { reason, provider }, _) => {
+                *finish = Some(*reason);
+                *provider_finish = provider.map(str::to_owned);
+            }
             _ => {}
         }
     }
@@ -104,7 +109,7 @@ impl Draft {
     pub(crate) fn replay(&self, choice: u32, take: &mut dyn FnMut(&Step<'_>)) {
         take(&Step::Begin);
         let Some(choice) = self.choices.iter().find(|c| c.number == choice) else {
-            return take(&Step::End(FinishReason::Stop));
+            return take(&Step::End { reason: FinishReason::Stop, provider: None });
         };
         for block in &choice.blocks {
             match block {
@@ -122,6 +127,6 @@ impl Draft {
                 }
             }
         }
-        take(&Step::End(choice.finish.unwrap_or_default()));
+        take(&Step::End { reason: choice.finish.unwrap_or_default(), provider: choice.provider_finish.as_deref() });
     }
 }

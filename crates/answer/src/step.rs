@@ -6,7 +6,7 @@ use event::payload::FinishReason;
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning, text, refusals and calls, one after the
 /// other, in which no step comes between `CallBegin` and the `CallEnd` of the same call; then `End`. `Usage` follows the last `End`.
 /// `Failed` may take the place of any step but the first, and is the last. A call that was cut has no `CallEnd`: the next step of its choice is
-/// `End(Length)` or `End(ContentFilter)`, or the answer failed. A front writes it in a form that no client runs.
+/// `End` with `Length` or `ContentFilter`, or the answer failed. A front writes it in a form that no client runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
     /// The answer begins: the first step, once.
@@ -38,8 +38,13 @@ pub enum Step<'a> {
         /// What must go back to the provider with it: JSON, by the name of the API.
         provider: Option<&'a str>,
     },
-    /// The choice ends. With calls that are complete the reason is `ToolCalls`, unless the answer was cut.
-    End(FinishReason),
+    /// The choice ends.
+    End {
+        /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.
+        reason: FinishReason,
+        /// The provider's own word for it, which may be more exact; only with the reason `Stop`.
+        provider: Option<&'a str>,
+    },
     /// What the answer holds under the key `toolpipe`, as JSON: warnings, repairs, and what the provider ran itself. Once, after the last
     /// `End`, and only if [`crate::AnswerOptions::extras`] asks for it.
     Extras(&'a str),

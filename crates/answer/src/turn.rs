@@ -18,7 +18,7 @@ use event::payload::{
     ContentDelta, Error, FinishReason, RefusalDelta, Retract, SessionStats, StreamEnd, StreamStart, Thinking, ToolCall,
     ToolCallDelta,
 };
-use event::{Choices, Event, Json, Kind};
+use event::{Choices, Event, Json, Kind, Text};
 use extras::Extras;
 
 /// How many choices OpenAI's API lets a client ask for.
@@ -96,7 +96,10 @@ impl Turn {
             Kind::Retract => self.retract(event, take),
             Kind::SessionStats => self.stats(&SessionStats::read(event)),
             Kind::Error => self.fail(Failure::of_event(&Error::read(event)), take),
-            Kind::StreamEnd => self.end(StreamEnd::read(event).finish_reason, take),
+            Kind::StreamEnd => {
+                let end = StreamEnd::read(event);
+                self.end(end.finish_reason, end.provider_finish_reason.map(Text::str).as_deref(), take);
+            }
             _ => {}
         }
         if self.has_ended && self.has_usage {
@@ -112,7 +115,7 @@ impl Turn {
         if self.has_ended {
             self.emit_usage(take);
         } else {
-            self.end(FinishReason::Cut, take);
+            self.end(FinishReason::Cut, None, take);
         }
     }
 
@@ -201,7 +204,7 @@ impl Turn {
         }
     }
 
-    fn end(&mut self, reason: FinishReason, take: &mut TakeStep<'_>) {
+    fn end(&mut self, reason: FinishReason, provider: Option<&str>, take: &mut TakeStep<'_>) {
         if let Some(failure) = self.failed(reason) {
             return self.fail(failure, take);
         }
@@ -211,7 +214,7 @@ impl Turn {
         let mut trouble = None;
         for (number, choice) in choices.by_number() {
             let mut out = Emitter { model, number, has_begun, has_content, take };
-            if let Err(first) = choice.end(reason, &mut out) {
+            if let Err(first) = choice.end(reason, provider, &mut out) {
                 trouble = Some(first);
                 break;
             }

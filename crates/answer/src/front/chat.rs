@@ -88,7 +88,7 @@ impl StreamWriter for ChatStream {
                 }
                 self.places.of(choice).advance();
             }
-            Step::End(reason) => self.envelope.chunk(model, out, |o| {
+            Step::End { reason, .. } => self.envelope.chunk(model, out, |o| {
                 o.array("choices", |list| {
                     list.object(|o| {
                         o.int("index", choice).object("delta", |_| {}).str("finish_reason", reason_name(reason));

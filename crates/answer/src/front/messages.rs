@@ -21,7 +21,6 @@ use crate::options::AnswerOptions;
 use crate::step::{Step, Usage};
 use crate::writer::{FrontRow, StreamWriter};
 use event::Object;
-use event::payload::FinishReason;
 use message::{envelope, stop_reason, tool_use, usage};
 use opaque::Opaque;
 
@@ -52,7 +51,7 @@ struct Writer {
     index: u32,
     open: Option<OpenBlock>,
     has_refusal: bool,
-    finish: Option<FinishReason>,
+    stop_reason: Option<&'static str>,
     is_done: bool,
 }
 
@@ -64,7 +63,7 @@ impl Writer {
             index: 0,
             open: None,
             has_refusal: false,
-            finish: None,
+            stop_reason: None,
             is_done: false,
         }
     }
@@ -154,7 +153,7 @@ impl Writer {
 
     fn end(&mut self, counts: &Usage, out: &mut Vec<u8>) {
         self.is_done = true;
-        let reason = stop_reason(self.finish.unwrap_or_default(), self.has_refusal);
+        let reason = self.stop_reason.unwrap_or("end_turn");
         frame(out, "message_delta", |o| {
             o.object("delta", |o| {
                 o.str("stop_reason", reason).raw("stop_sequence", "null");
@@ -209,11 +208,11 @@ impl StreamWriter for Writer {
             }
             Step::CallArguments(piece) => self.delta("input_json_delta", "partial_json", piece, out),
             Step::CallEnd { .. } => self.close(out),
-            Step::End(reason) => {
+            Step::End { reason, provider } => {
                 if self.open != Some(OpenBlock::Tool) {
                     self.close(out);
                 }
-                self.finish = Some(reason);
+                self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
             }
             // The API has no place for them.
             Step::Extras(_) => {}

@@ -340,7 +340,7 @@ impl StreamWriter for Writer {
             Step::CallBegin { id, name } => self.call(id, name, out),
             Step::CallArguments(piece) => self.arguments(piece, out),
             Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
-            Step::End(reason) => self.end(reason, out),
+            Step::End { reason, .. } => self.end(reason, out),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}
             Step::Usage(usage) => {

@@ -205,8 +205,8 @@ impl ChoiceTurn {
         self.drain(out)
     }
 
-    /// Ends the choice: the upstream gives `reason`.
-    pub fn end(&mut self, reason: FinishReason, out: &mut Emitter<'_, '_>) -> Fed {
+    /// Ends the choice: the upstream gives `reason`, and `provider` as its own word for it.
+    pub fn end(&mut self, reason: FinishReason, provider: Option<&str>, out: &mut Emitter<'_, '_>) -> Fed {
         self.scratch.clear();
         self.content_half.finish(&mut self.scratch);
         if !self.scratch.is_empty() {
@@ -239,7 +239,8 @@ impl ChoiceTurn {
             _ => FinishReason::Stop,
         };
         self.begin(out);
-        out.emit(&Step::End(reason));
+        let provider = provider.filter(|_| reason == FinishReason::Stop);
+        out.emit(&Step::End { reason, provider });
         Ok(())
     }
 

@@ -26,13 +26,19 @@ pub(super) fn usage(o: &mut Object<'_>, counts: &Usage) {
     });
 }
 
-/// `stop_reason`. A refusal of another provider often ends with its word for a good end.
-pub(super) fn stop_reason(reason: FinishReason, has_refusal: bool) -> &'static str {
+/// `stop_reason`; `provider`: the provider's own word. A refusal of another provider often ends with its word for a good end.
+///
+/// A client sends a paused turn back to have it continued, so `pause_turn` must not become `end_turn`. `stop_sequence` keeps its word, too;
+/// the member `stop_sequence` stays null beside it, since no event has the text of the sequence.
+/// Source: <https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons>.
+pub(super) fn stop_reason(reason: FinishReason, provider: Option<&str>, has_refusal: bool) -> &'static str {
     match reason {
         FinishReason::ToolCalls => "tool_use",
         FinishReason::Length => "max_tokens",
         FinishReason::ContentFilter => "refusal",
         _ if has_refusal => "refusal",
+        FinishReason::Stop if provider == Some("pause_turn") => "pause_turn",
+        FinishReason::Stop if provider == Some("stop_sequence") => "stop_sequence",
         _ => "end_turn",
     }
 }

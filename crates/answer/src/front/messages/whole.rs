@@ -16,7 +16,8 @@ pub(super) fn whole(options: &AnswerOptions, draft: &Draft, counts: &Usage, mode
     let mut o = Object::open(&mut out);
     envelope(&mut o, &options.id, if options.model.is_empty() { model } else { &options.model });
     o.array("content", |a| choice.blocks.iter().for_each(|b| block(a, b)));
-    o.str("stop_reason", stop_reason(choice.finish.unwrap_or_default(), has_refusal)).raw("stop_sequence", "null");
+    let reason = stop_reason(choice.finish.unwrap_or_default(), choice.provider_finish.as_deref(), has_refusal);
+    o.str("stop_reason", reason).raw("stop_sequence", "null");
     usage(&mut o, counts);
     o.close();
     out
