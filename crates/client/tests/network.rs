@@ -83,6 +83,27 @@ fn several_requests_are_on_their_way_at_once() {
 }
 
 #[test]
+fn a_fast_answer_comes_in_small_pieces() {
+    const LENGTH: usize = 2 << 20;
+    let url = server(|mut stream| {
+        let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {LENGTH}\r\n\r\n");
+        let body: Vec<u8> = (0..LENGTH).map(|n| (n % 251) as u8).collect();
+        stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).unwrap();
+    });
+    run(async {
+        let mut body = network(&url).send(&request(&url), TimeLimits::default(), None).await.unwrap().body;
+        let mut read = 0;
+        // A reader that is slow finds a whole read of the system's buffers waiting.
+        while let PieceContent::Bytes(piece) = body.next().await.what {
+            assert!(!piece.is_empty() && piece.len() <= 16 << 10, "{}", piece.len());
+            assert!(piece.iter().enumerate().all(|(n, byte)| *byte == ((read + n) % 251) as u8));
+            read += piece.len();
+        }
+        assert_eq!(read, LENGTH);
+    });
+}
+
+#[test]
 fn a_silence_and_a_deadline_end_the_wait() {
     let url = server(|mut stream| {
         let _ = stream.read(&mut [0; 1]); // until the client has closed

@@ -2,6 +2,7 @@
 
 use super::piece::{BodyPiece, PieceContent};
 use crate::{Error, TimeLimits};
+use bytes::Bytes;
 use std::time::Duration;
 use tokio::time::Instant;
 use upstream::tape::{Ending, Exchange, Head, Read};
@@ -12,7 +13,12 @@ pub(crate) struct LiveBody {
     response: reqwest::Response,
     sent: Instant,
     limits: TimeLimits,
-    chunk: Vec<u8>,
+    /// What has come and was not returned yet.
+    chunk: Bytes,
+    /// What was returned last.
+    piece: Bytes,
+    /// When the chunk came.
+    at: Duration,
     recording: Option<Box<Exchange>>,
     /// The time of the last line of the recording.
     last: Duration,
@@ -30,30 +36,45 @@ impl LiveBody {
         recording: Option<Box<Exchange>>,
     ) -> LiveBody {
         let recording = recording.map(|exchange| Box::new(Exchange { head: Some(head.clone()), ..*exchange }));
-        LiveBody { response, sent, limits, chunk: vec![], recording, last: head.after, ended: None }
+        LiveBody {
+            response,
+            sent,
+            limits,
+            chunk: Bytes::new(),
+            piece: Bytes::new(),
+            at: head.after,
+            recording,
+            last: head.after,
+            ended: None,
+        }
     }
 
     pub(crate) async fn next(&mut self) -> BodyPiece<'_> {
-        if self.chunk.capacity() > KEPT {
-            self.chunk = vec![]; // a stream may be silent for minutes, and there may be thousands
+        self.piece = Bytes::new(); // a stream may be silent for minutes, and there may be thousands
+        if !self.chunk.is_empty() {
+            return self.next_piece();
         }
         let came = self.limits.wait(self.response.chunk()).await;
         let at = elapsed(self.sent);
         let what = match came.and_then(|chunk| chunk.map_err(|e| Error::from(&e))) {
             Ok(Some(bytes)) => {
-                self.chunk.clear();
-                self.chunk.extend_from_slice(&bytes);
                 if let Some(exchange) = &mut self.recording {
-                    exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: self.chunk.clone() });
+                    exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: bytes.to_vec() });
                     self.last = at;
                 }
-                return BodyPiece { at: Some(at), what: PieceContent::Bytes(&self.chunk) };
+                (self.chunk, self.at) = (bytes, at);
+                return self.next_piece();
             }
             Ok(None) => PieceContent::End,
             Err(error) => PieceContent::Lost(error),
         };
         self.ended = Some(at);
         BodyPiece { at: Some(at), what }
+    }
+
+    fn next_piece(&mut self) -> BodyPiece<'_> {
+        self.piece = self.chunk.split_to(self.chunk.len().min(PIECE));
+        BodyPiece { at: Some(self.at), what: PieceContent::Bytes(&self.piece) }
     }
 
     pub(crate) fn stop(&mut self) -> Duration {
@@ -69,8 +90,8 @@ impl LiveBody {
     }
 }
 
-/// The largest buffer that is kept during a wait, in bytes.
-const KEPT: usize = 4096;
+/// The most bytes of one piece. A reader that is behind so has few events in memory, while the client of HTTP reads up to 400 KiB at once.
+const PIECE: usize = 16 << 10;
 
 /// The longest time for what follows a provider's end mark, and the most bytes of it.
 const REST: (Duration, usize) = (Duration::from_secs(1), 64 << 10);
