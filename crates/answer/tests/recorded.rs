@@ -26,6 +26,8 @@ fn events(api: Api, body: &[u8]) -> Vec<String> {
 struct Meaning {
     text: String,
     refusal: String,
+    /// Text and refusal in their order, which not every API keeps.
+    both: String,
     calls: Vec<(String, String)>,
     end: String,
     has_cut_call: bool,
@@ -45,8 +47,14 @@ impl Meaning {
             }
             let text = |key: &str| event.get_str(key).unwrap_or_default().into_owned();
             match text("type").as_str() {
-                "content_delta" => meaning.text += &text("text"),
-                "refusal_delta" => meaning.refusal += &text("text"),
+                "content_delta" => {
+                    meaning.text += &text("text");
+                    meaning.both += &text("text");
+                }
+                "refusal_delta" => {
+                    meaning.refusal += &text("text");
+                    meaning.both += &text("text");
+                }
                 "tool_call" => match event.get("error").and_then(|error| error.get_str("code")).as_deref() {
                     None => {
                         let arguments = event.get("arguments").map(Raw::text).unwrap_or_default();
@@ -134,9 +142,10 @@ fn check(name: &str, body: &[u8], api: Api, wrong: &mut Vec<String>) {
                 };
             }
             if front == Front::Messages && !want.refusal.is_empty() && want.end != "error" {
-                // The API has no refusals but the end of a message.
+                // The API has no refusals but the end of a message: they are text, in their place.
                 want.end = "content_filter".into();
-                want.text = std::mem::take(&mut want.refusal) + &want.text;
+                want.refusal.clear();
+                want.text.clone_from(&want.both);
             }
             if want.has_retract && form == Form::Stream && got.end == "error" {
                 // A stream cannot take back what was sent.
