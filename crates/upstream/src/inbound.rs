@@ -11,6 +11,7 @@ mod openai_responses;
 mod parameters;
 mod request;
 mod size;
+mod surrogates;
 mod tokens;
 mod tools;
 
@@ -31,7 +32,9 @@ pub fn inbound(api: Api, body: &[u8]) -> Result<InboundRequest, InboundError> {
     if size::has_too_many(body) {
         return Err(InboundError::TooMany);
     }
-    let body: Value = serde_json::from_slice(body).map_err(|e| InboundError::NotJson(e.to_string()))?;
+    let body: Value = serde_json::from_slice(body)
+        .or_else(|e| surrogates::without_halves(body).map_or(Err(e), |body| serde_json::from_slice(&body)))
+        .map_err(|e| InboundError::NotJson(e.to_string()))?;
     let Value::Object(body) = body else { return Err(InboundError::NotJson("another JSON value".into())) };
     let mut request = match api {
         Api::OpenaiResponses => openai_responses::read(body),
