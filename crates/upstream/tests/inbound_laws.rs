@@ -20,11 +20,14 @@ static BODIES: LazyLock<Vec<(Api, Value)>> = LazyLock::new(|| {
         for entry in std::fs::read_dir(root.join(api.name())).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|end| end == "json") {
-                bodies.push((path.clone(), api, serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap()));
+                // serde_json rejects bodies with half of a surrogate pair; `tests/inbound.rs` reads those.
+                let body = serde_json::from_slice(&std::fs::read(&path).unwrap()).ok();
+                bodies.extend(body.map(|body| (path, api, body)));
             }
         }
     }
     bodies.sort_by(|a, b| a.0.cmp(&b.0));
+    assert!(bodies.len() > 20, "{} bodies", bodies.len());
     bodies.into_iter().map(|(_, api, body)| (api, body)).collect()
 });
 

@@ -1,6 +1,6 @@
 //! Halves of surrogate pairs in a client's JSON.
 
-/// The same JSON with U+FFFD in place of each half of a surrogate pair that is alone; `None` if there is none. `JSON.stringify` and
+/// The same JSON with U+FFFD in place of each half of a surrogate pair that is alone; `None` if each is in a pair. `JSON.stringify` and
 /// Python's `json.dumps` write such halves where a text was cut inside an emoji, and serde_json rejects them.
 pub(crate) fn without_halves(json: &[u8]) -> Option<Vec<u8>> {
     const REPLACEMENT: &[u8] = b"\\ufffd";
