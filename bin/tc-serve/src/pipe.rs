@@ -3,8 +3,8 @@
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use answer::{Encoder, Failure};
-use event::payload::{Error, FinishReason, StreamEnd, StreamStart};
-use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink};
+use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
+use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -12,6 +12,12 @@ use std::task::Poll;
 
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
 const ROOM: usize = 64 << 10;
+
+/// How many notes about what a provider did not get are kept.
+const NOTES: usize = 16;
+
+/// How many bytes of such a note are kept: it repeats names of the client's.
+const NOTE: usize = 512;
 
 /// What the pipes of all requests share.
 #[derive(Clone, Debug)]
@@ -46,6 +52,8 @@ struct PipeState {
     output: Output,
     bytes: Vec<u8>,
     counts: PipeCounts,
+    /// Notes that [`Pipe::take_notes`] has not given yet.
+    notes: Vec<String>,
 }
 
 /// What the access log has of an answer.
@@ -55,6 +63,8 @@ pub struct PipeCounts {
     pub calls: u64,
     /// Warnings.
     pub warnings: u64,
+    /// Notes about what was left out on the way to the provider.
+    pub notes: usize,
 }
 
 /// What is written of the events.
@@ -78,8 +88,8 @@ pub struct EventLines {
 impl Pipe {
     /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns` makes one answer of many turns.
     pub fn new(settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
-        let (machine, bytes, counts) = (None, Vec::new(), PipeCounts::default());
-        Pipe(RefCell::new(PipeState { settings, search, machine, turns, output, bytes, counts }))
+        let (machine, bytes, counts, notes) = (None, Vec::new(), PipeCounts::default(), Vec::new());
+        Pipe(RefCell::new(PipeState { settings, search, machine, turns, output, bytes, counts, notes }))
     }
 
     /// Takes the next event of the source.
@@ -139,6 +149,11 @@ impl Pipe {
     /// What was counted so far.
     pub fn counts(&self) -> PipeCounts {
         self.0.borrow().counts
+    }
+
+    /// Moves the notes about what was left out on the way to the provider to the end of `to`.
+    pub fn take_notes(&self, to: &mut Vec<String>) {
+        to.append(&mut self.0.borrow_mut().notes);
     }
 
     /// Begins the answer without content: its status is sent, so that a failure from now on must show in the stream.
@@ -216,8 +231,8 @@ impl PipeState {
     }
 
     fn end<'e>(&'e mut self, event: Option<&'e Event<'e>>) -> PipeEnd<'e> {
-        let PipeState { turns, output, bytes, counts, .. } = self;
-        PipeEnd { event, turns, output, bytes, counts }
+        let PipeState { turns, output, bytes, counts, notes, .. } = self;
+        PipeEnd { event, turns, output, bytes, counts, notes }
     }
 }
 
@@ -259,19 +274,33 @@ struct PipeEnd<'e> {
     output: &'e mut Output,
     bytes: &'e mut Vec<u8>,
     counts: &'e mut PipeCounts,
+    notes: &'e mut Vec<String>,
 }
 
 impl PipeEnd<'_> {
     fn take(&mut self, event: &Event<'_>) {
         match event.kind() {
             Kind::ToolCall => self.counts.calls += 1,
-            Kind::Warning => self.counts.warnings += 1,
+            Kind::Warning => {
+                self.counts.warnings += 1;
+                self.note(&Warning::read(event));
+            }
             _ => {}
         }
         match (&mut *self.output, &mut *self.turns) {
             (Output::Answer(encoder), Some(turns)) => turns.push(event, &mut |event| encoder.push(event, self.bytes)),
             (Output::Answer(encoder), None) => encoder.push(event, self.bytes),
             (Output::Events(lines), _) => lines.push(event, self.bytes),
+        }
+    }
+}
+
+impl PipeEnd<'_> {
+    /// Keeps what was left out for the log.
+    fn note(&mut self, warning: &Warning<'_>) {
+        if warning.code == "parameter_left_out" && self.counts.notes < NOTES {
+            self.counts.notes += 1;
+            self.notes.push(cut(&warning.message.str(), NOTE).to_owned());
         }
     }
 }

@@ -137,8 +137,11 @@ impl Upstream {
         let is_same_api = asked.api == self.provider.api;
         let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api);
         if !left_out.is_empty() {
-            let message =
+            let mut message =
                 format!("left out, since {} has no such parameter: {}", self.provider.api.name(), left_out.join(", "));
+            if left_out.iter().any(|name| name == "previous_response_id") {
+                message = format!("answers are not stored, the history has to be in the request; {message}");
+            }
             let warning = Warning::new(host.command(), "parameter_left_out", &message);
             host.sink().write(0, &warning.into());
         }

@@ -340,3 +340,27 @@ fn the_log_has_a_line_a_request_without_content() {
     let line = service.line(|line| line.starts_with('{'));
     assert!(line.contains(r#""status":499"#) && line.contains(r#""cut":true"#), "{line}");
 }
+
+#[test]
+fn the_log_names_the_parameters_that_the_provider_lacks() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/streams/anthropic/llamacpp-text.sse");
+    let mut service = Service::start(&["--api", "anthropic", "--replay", path, "--log"]);
+    let many: Vec<String> = (0..99).map(|n| format!("\"long_name_of_a_parameter_{n}\":1")).collect();
+    for (more, starts_with) in [
+        (
+            "\"stream\":true,\"previous_response_id\":\"resp_1\"",
+            "answers are not stored, the history has to be in the request",
+        ),
+        ("\"previous_response_id\":\"resp_1\"", "answers are not stored, the history has to be in the request"),
+        (&many.join(","), "left out, since anthropic has no such parameter: long_name_of_a_parameter_0"),
+    ] {
+        let response = service.post("/v1/responses", &format!(r#"{{"model":"m","input":"Hi",{more}}}"#));
+        assert_eq!(response.status, 200, "{}", response.body);
+        let line = service.line(|line| line.starts_with('{'));
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let notes = line["notes"].as_array().expect("notes");
+        assert_eq!(notes.len(), 1, "{line}");
+        let note = notes[0].as_str().expect("a string");
+        assert!(note.starts_with(starts_with) && note.len() <= 512, "{note}");
+    }
+}
