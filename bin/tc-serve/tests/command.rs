@@ -314,3 +314,27 @@ fn many_requests_one_after_the_other_leave_nothing() {
     service.signal(Signal::TERM);
     assert_eq!(service.ended().0.code(), Some(143));
 }
+
+#[test]
+fn the_log_keeps_sixteen_short_notes_of_many_long_ones() {
+    let script = r#"
+        long=$(printf 'é%.0s' $(seq 999))
+        start
+        for n in $(seq 40); do
+            echo '{"type":"warning","source":"x","code":"parameter_left_out","message":"'"$n $long"'"}'
+            echo '{"type":"warning","source":"x","code":"another","message":"other words"}'
+        done
+        text Hi; end"#;
+    let mut service = serve(&["--log"], script);
+    let response = service.post("/v1/chat/completions", r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#);
+    assert_eq!(response.status, 200, "{}", response.body);
+    let line = service.line(|line| line.starts_with("{\"type\":\"access\""));
+    let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    let notes = line["notes"].as_array().expect("notes");
+    let numbers: Vec<&str> =
+        notes.iter().map(|note| note.as_str().expect("a text").split(' ').next().unwrap_or("")).collect();
+    let want: Vec<String> = (1..=16).map(|n| n.to_string()).collect();
+    assert_eq!(numbers, want, "{line}");
+    assert!(notes.iter().all(|note| note.as_str().is_some_and(|note| (500..=512).contains(&note.len()))), "{line}");
+    assert_eq!(line["warnings"].as_u64(), Some(80), "{line}");
+}
