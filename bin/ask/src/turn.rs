@@ -117,7 +117,7 @@ impl TurnDraft {
         if options.tool_choice.is_none() && has_tools {
             options.tool_choice = request.tool_choice.clone().filter(is_usable);
         }
-        let (mut params, left_out) = request.parameters_for(api, self.provider.api);
+        let (mut params, left_out) = request.parameters_for(api, self.provider.api, &self.provider.route.url);
         // A choice with a setting beside it is the client's own, and goes with the client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
         params.append(&mut options.params);

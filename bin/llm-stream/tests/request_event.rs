@@ -47,6 +47,17 @@ fn what_is_left_open_is_taken_from_the_event() {
 }
 
 #[test]
+fn another_server_gets_the_older_name_of_the_most_tokens() {
+    let claude = r#"{"type":"request","api":"anthropic","model":"m","params":{"max_tokens":50}}"#;
+    let openai = body(&[], &[claude, QUESTION]);
+    assert_eq!((&openai["max_completion_tokens"], openai.get("max_tokens")), (&json!(50), None));
+    let other = body(&["--base-url", "http://127.0.0.1:9"], &[claude, QUESTION]);
+    assert_eq!((&other["max_tokens"], other.get("max_completion_tokens")), (&json!(50), None));
+    let chat = body(&["--base-url", "http://127.0.0.1:9"], &[REQUEST, QUESTION]);
+    assert_eq!(chat["max_completion_tokens"], 50);
+}
+
+#[test]
 fn what_was_typed_wins() {
     let tools = File::new("request-tools.json", r#"[{"name":"g"}]"#);
     let typed = body(

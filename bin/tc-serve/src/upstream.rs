@@ -135,7 +135,7 @@ impl Upstream {
     fn turn(&self, asked: &Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
         let inbound = &asked.request;
         let is_same_api = asked.api == self.provider.api;
-        let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api);
+        let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api, &self.provider.route.url);
         if !left_out.is_empty() {
             let mut message =
                 format!("left out, since {} has no such parameter: {}", self.provider.api.name(), left_out.join(", "));

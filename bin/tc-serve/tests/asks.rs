@@ -132,6 +132,23 @@ fn the_clients_model_is_asked_unless_another_is_named() {
 }
 
 #[test]
+fn a_server_of_openais_api_gets_texts_as_results_and_the_most_tokens_by_the_older_name() {
+    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, &text("hi"), None));
+    let service = Service::new(&["--base-url", &provider.url]);
+    let body = r#"{"model":"m","max_tokens":9,"messages":[
+        {"role":"user","content":"Look."},
+        {"role":"assistant","content":[{"type":"tool_use","id":"a","name":"read","input":{}}]},
+        {"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[
+            {"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]}]}]}"#;
+    service.ask("POST", "/v1/messages", body);
+    let asked = &provider.asked()[0].body;
+    assert_eq!((&asked["max_tokens"], asked.get("max_completion_tokens")), (&Value::from(9), None), "{asked}");
+    let messages = asked["messages"].as_array().unwrap();
+    assert!(messages[2]["role"] == "tool" && messages[2]["content"].is_string(), "{asked}");
+    assert_eq!((&messages[3]["role"], &messages[3]["content"][1]["type"]), (&"user".into(), &"image_url".into()));
+}
+
+#[test]
 fn the_models_are_those_of_the_provider() {
     let provider = Provider::new(|_, request, stream| {
         assert_eq!(request.line, "GET /v1/models HTTP/1.1");

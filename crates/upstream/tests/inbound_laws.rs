@@ -37,7 +37,7 @@ fn options(request: &toolpipe_upstream::InboundRequest, from: Api, to: Api) -> R
         model: request.model.clone().unwrap_or_default(),
         tools: request.tools.clone(),
         tool_choice: request.tool_choice.clone(),
-        params: request.parameters_for(from, to).0,
+        params: request.parameters_for(from, to, to.base_url()).0,
         stream: request.streams,
         ..RequestOptions::default()
     }

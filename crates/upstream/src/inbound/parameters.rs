@@ -84,11 +84,28 @@ fn put(members: &mut Map<String, Value>, place: &str, value: Value) -> Option<()
     Some(())
 }
 
+/// Whether an address is OpenAI's own, or OpenAI's models at Azure's (`NAME.openai.azure.com`).
+fn is_openai(url: &str) -> bool {
+    let authority =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    ["openai.com", "azure.com"]
+        .iter()
+        .any(|domain| host.strip_suffix(domain).is_some_and(|before| before.is_empty() || before.ends_with('.')))
+}
+
 impl InboundRequest {
-    /// The members of a request to `to` that mean what this one, of a client that speaks `from`, asks for besides messages and tools, and the
-    /// names of those that were left out.
-    pub fn parameters_for(&self, from: Api, to: Api) -> (Vec<(String, Value)>, Vec<String>) {
+    /// The members of a request to `to`, which is served at `url`, that mean what this one, of a client that speaks `from`, asks for besides
+    /// messages and tools, and the names of those that were left out.
+    pub fn parameters_for(&self, from: Api, to: Api, url: &str) -> (Vec<(String, Value)>, Vec<String>) {
         let (mut params, mut left_out) = parameters_for(from, to, &self.params);
+        if to == Api::OpenaiChat && from != to && !is_openai(url) {
+            // Many other servers ignore the name that OpenAI's newer models require.
+            for (name, _) in params.iter_mut().filter(|(name, _)| name == "max_completion_tokens") {
+                *name = "max_tokens".to_owned();
+            }
+        }
         if from != to && self.tools.is_none() {
             params.retain(|(name, _)| name != "parallel_tool_calls");
         }
@@ -108,5 +125,48 @@ impl InboundRequest {
             }
         }
         (params, left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_openai_gets_its_own_name_of_the_most_tokens() {
+        let name = |from: Api, member: &str, url: &str| {
+            let params = Map::from_iter([(member.to_owned(), json!(9)), ("temperature".to_owned(), json!(0.5))]);
+            let request = InboundRequest { params, ..InboundRequest::default() };
+            let (params, left_out) = request.parameters_for(from, Api::OpenaiChat, url);
+            assert_eq!((params.len(), &params[0].1, left_out), (2, &json!(9), vec![]), "{url}");
+            params[0].0.clone()
+        };
+        for (from, member) in [(Api::Anthropic, "max_tokens"), (Api::OpenaiResponses, "max_output_tokens")] {
+            for url in [
+                Api::OpenaiChat.base_url(),
+                "https://eu.api.openai.com/v1",
+                "https://me.openai.azure.com/openai/v1?api-version=1",
+                "https://key@API.OpenAI.com.:443/v1",
+            ] {
+                assert_eq!(name(from, member, url), "max_completion_tokens", "{url}");
+            }
+            for url in [
+                "http://127.0.0.1:8080/v1",
+                "http://[::1]:8080/v1",
+                "https://api.openai.com.example/v1",
+                "https://notopenai.com/v1",
+                "https://example.com/api.openai.com",
+                "https://api.openai.com@example.com/v1",
+                "",
+            ] {
+                assert_eq!(name(from, member, url), "max_tokens", "{url}");
+            }
+        }
+        // A chat client knows the name that its server takes.
+        for member in ["max_tokens", "max_completion_tokens"] {
+            for url in [Api::OpenaiChat.base_url(), "http://127.0.0.1:8080/v1"] {
+                assert_eq!(name(Api::OpenaiChat, member, url), member);
+            }
+        }
     }
 }
