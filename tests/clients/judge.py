@@ -9,6 +9,8 @@ REASONS = {
     "ai-sdk": {"stop": "stop", "tool_calls": "tool-calls", "length": "length", "content_filter": "content-filter"},
 }
 
+# Anthropic's own words for a good end, which its Messages API keeps; the labels have one for all.
+GOOD_ENDS = ["stop_sequence", "pause_turn"]
 
 JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk"}
 
@@ -16,7 +18,8 @@ JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk"}
 def reasons(truth, front, client):
     """What the client may call the reason. A refusal is one of its own in the SDKs of Anthropic and Vercel."""
     names = REASONS["ai-sdk" if client == "ai-sdk" else (front, "own")]
-    return [names.get(truth.finish)] + ([names["content_filter"]] if truth.refusal else [])
+    good_ends = GOOD_ENDS if truth.finish == "stop" and names is REASONS["messages", "own"] else []
+    return [names.get(truth.finish)] + ([names["content_filter"]] if truth.refusal else []) + good_ends
 
 
 def rounded(value):

@@ -198,7 +198,7 @@ fn is_of_provider(kind: &str) -> bool {
 
 fn finish(reason: &Value) -> Option<Finish> {
     Some(match reason.as_str()? {
-        "end_turn" | "stop_sequence" => Finish::Stop,
+        "end_turn" | "stop_sequence" | "pause_turn" => Finish::Stop,
         "tool_use" => Finish::ToolCalls,
         "max_tokens" => Finish::Length,
         "refusal" => Finish::Filter,
