@@ -181,9 +181,9 @@ impl Command {
         OutputEnd::Ended(status.flatten())
     }
 
-    /// The names of the models that may be asked for. A client needs one to choose, also where the command knows better.
-    pub fn models(&self) -> Vec<String> {
-        vec![self.model.clone().unwrap_or_else(|| "command".to_owned())]
+    /// The name of the model that may be asked for. A client needs one to choose, also where the command knows better.
+    pub fn model(&self) -> &str {
+        self.model.as_deref().unwrap_or("command")
     }
 
     /// Waits until nothing of any command is left.

@@ -26,11 +26,11 @@ impl Source {
         }
     }
 
-    /// The names of the models that a client may ask for; empty where they are not known.
-    pub async fn models(&self) -> Vec<String> {
+    /// The models that a client may ask for; empty where they are not known.
+    pub async fn models(&self) -> Vec<::upstream::ListedModel> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
-            Source::Command(command) => command.models(),
+            Source::Command(command) => vec![command.model().into()],
         }
     }
 

@@ -8,7 +8,7 @@ pub use args::UpstreamArgs;
 
 use crate::asked::Asked;
 use crate::pipe::Pipe;
-use ::upstream::{Conversation, model_names, models_request};
+use ::upstream::{Conversation, ListedModel, listed_models, models_request};
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
@@ -195,25 +195,25 @@ impl Upstream {
         self.provider.dialects.clone()
     }
 
-    /// The names of the models that may be asked for.
-    pub async fn models(&self) -> Vec<String> {
+    /// The models that may be asked for.
+    pub async fn models(&self) -> Vec<ListedModel> {
         if let Some(model) = self.provider.model() {
-            return vec![model.to_owned()];
+            return vec![model.into()];
         }
         if let Some(playlist) = &self.playlist {
             let models = playlist.models();
             return if models.is_empty() {
-                vec![REPLAY.to_owned()]
+                vec![REPLAY.into()]
             } else {
-                models.into_iter().map(str::to_owned).collect()
+                models.into_iter().map(ListedModel::from).collect()
             };
         }
         let Some(network) = &self.network else {
-            return self.provider.recorded_model().map(str::to_owned).into_iter().collect();
+            return self.provider.recorded_model().map(ListedModel::from).into_iter().collect();
         };
         let request = models_request(self.provider.api, &self.provider.request_options());
         let answer = tokio::time::timeout(MODELS_TIME, network.ask(&request, MODELS)).await;
         let Ok(Ok(Some(body))) = answer else { return vec![] };
-        model_names(&body)
+        listed_models(&body)
     }
 }

@@ -186,13 +186,15 @@ fn a_client_that_leaves_closes_the_upstream() {
 #[test]
 fn models_have_the_shape_that_the_client_speaks() {
     let upstream = Upstream::new();
-    let list = r#"{"object":"list","data":[{"id":"org/one"},{"id":"two"}]}"#;
+    let list = r#"{"object":"list","data":[{"id":"org/one","created":1700000000,"owned_by":"org"},{"id":"two","created":"x"}]}"#;
     let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{list}", list.len());
     let service = Service::of(&upstream.always(head.into_bytes()), &[]);
     let value = |response: Response| serde_json::from_str::<serde_json::Value>(&response.body).expect("JSON");
     let openai = value(service.ask("GET", "/v1/models", "", ""));
     assert_eq!(openai["data"][0]["id"], "org/one");
     assert_eq!(openai["data"][1]["object"], "model");
+    let origins = [0, 1].map(|at| (openai["data"][at]["created"].as_i64(), openai["data"][at]["owned_by"].as_str()));
+    assert_eq!(origins, [(Some(1_700_000_000), Some("org")), (Some(0), Some("toolpipe"))]);
     let anthropic = value(service.ask("GET", "/v1/models?limit=1000", "anthropic-version: 2023-06-01\r\n", ""));
     assert_eq!((&anthropic["data"][1]["type"], &anthropic["last_id"]), (&"model".into(), &"two".into()));
     assert_eq!(value(service.ask("GET", "/v1/models/org/one", "", ""))["id"], "org/one");

@@ -32,7 +32,7 @@ pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
     InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, parameters_for, request_event,
 };
-pub use models::{model_names, models_request};
+pub use models::{ListedModel, listed_models, models_request};
 pub use recognise::recognise;
 pub use recording::{LOOKED_AT, RecordingForm};
 pub use refusal::refuses_tools;

@@ -27,16 +27,35 @@ pub fn models_request(api: Api, options: &RequestOptions) -> Request {
     Request { method: "GET", url, headers: headers(provider, options), body: String::new() }
 }
 
-/// The names of the models in the answer, in its order. Nothing for an answer in another shape.
-pub fn model_names(body: &str) -> Vec<String> {
+/// A model of a server's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListedModel {
+    /// Its name, as a request has it.
+    pub name: String,
+    /// When it was made, in seconds since 1970 (`created` of OpenAI's list).
+    pub created: Option<i64>,
+    /// Whose it is (`owned_by` of OpenAI's list).
+    pub owned_by: Option<String>,
+}
+
+impl From<&str> for ListedModel {
+    fn from(name: &str) -> Self {
+        ListedModel { name: name.to_owned(), ..ListedModel::default() }
+    }
+}
+
+/// The models in the answer, in its order. Nothing for an answer in another shape.
+pub fn listed_models(body: &str) -> Vec<ListedModel> {
     let Ok(body) = Raw::parse(body) else { return vec![] };
     let list = if body.is_array() { Some(body) } else { body.get("data").or_else(|| body.get("models")) };
-    let name = |model: Raw<'_>| {
+    let model = |model: Raw<'_>| {
         let name: Cow<'_, str> = ["id", "name", "model"].iter().find_map(|key| model.get(key)?.str())?;
         // Gemini's names are paths.
-        Some(name.strip_prefix("models/").unwrap_or(&name).to_owned()).filter(|name| !name.is_empty())
+        let name = Some(name.strip_prefix("models/").unwrap_or(&name).to_owned()).filter(|name| !name.is_empty())?;
+        let owned_by = model.get_str("owned_by").map(Cow::into_owned);
+        Some(ListedModel { name, created: model.get("created").and_then(Raw::i64), owned_by })
     };
-    list.into_iter().flat_map(|list| list.items().filter_map(name)).collect()
+    list.into_iter().flat_map(|list| list.items().filter_map(model)).collect()
 }
 
 #[cfg(test)]
@@ -78,7 +97,8 @@ mod tests {
             (r#"{"error":"no"}"#, &[]),
             ("nonsense", &[]),
         ] {
-            assert_eq!(model_names(body), names, "{body}");
+            let found: Vec<String> = listed_models(body).into_iter().map(|model| model.name).collect();
+            assert_eq!(found, names, "{body}");
         }
     }
 }
