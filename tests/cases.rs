@@ -7,6 +7,8 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/folders.rs"]
+mod folders;
 #[path = "pipeline/golden.rs"]
 mod golden;
 #[path = "pipeline/schema.rs"]
@@ -15,17 +17,11 @@ mod schema;
 mod trials;
 
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitCode, Stdio};
 
 fn main() -> ExitCode {
-    let folders = fs::read_dir(bins::root().join("fixtures/cases")).expect("fixtures/cases");
-    let mut cases: Vec<(String, PathBuf)> = folders
-        .map(|entry| entry.expect("a readable folder"))
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
-        .collect();
-    cases.sort();
+    let cases = folders::folders(&bins::root().join("fixtures/cases"));
     trials::run(cases, |case| run(case))
 }
 

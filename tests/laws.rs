@@ -5,12 +5,15 @@
 
 #[path = "pipeline/bodies.rs"]
 mod bodies;
+#[path = "pipeline/splits.rs"]
+mod splits;
 
 use accumulate::{Accumulate, Options};
 use bodies::{Body, bodies};
 use detect::{Answers, CallFilter, Detect};
 use event::{Collect, Event, Kind, Raw, Scanner};
 use proptest::prelude::*;
+use splits::cut;
 use std::rc::Rc;
 use upstream::{Api, End, Stream, StreamOptions};
 
@@ -99,22 +102,6 @@ fn law_1_other_line_ends() {
             assert_eq!(stream(&body, other.as_bytes().chunks(1)), want, "{} with {end:?}, byte by byte", body.name);
         }
     }
-}
-
-/// Cuts `all` into pieces of lengths that `seed` decides: many short ones, some long.
-fn cut(all: &[u8], seed: u64) -> Vec<&[u8]> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let (mut at, mut out) = (0, Vec::new());
-    while at < all.len() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        let longest = [1, 3, 17, 64, 4096][(state >> 40) as usize % 5];
-        let end = (at + (state >> 20) as usize % (longest + 1)).min(all.len());
-        out.push(&all[at..end]);
-        at = end;
-    }
-    out
 }
 
 #[test]

@@ -10,6 +10,8 @@
 #[allow(dead_code, reason = "the laws use the rest")]
 #[path = "serve/chat.rs"]
 mod chat;
+#[path = "pipeline/folders.rs"]
+mod folders;
 #[path = "serve/frames.rs"]
 mod frames;
 #[path = "pipeline/golden.rs"]
@@ -37,19 +39,12 @@ use answer::{Form, Front, NamespacedName};
 use pipe::Asked;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use upstream::{Api, End, InboundRequest, NamespacedTool, RequestOptions, inbound, request};
 
 fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve");
-    let mut cases: Vec<(String, PathBuf)> = fs::read_dir(root)
-        .expect("fixtures/serve")
-        .map(|entry| entry.expect("a readable folder"))
-        .filter(|entry| entry.path().is_dir())
-        .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
-        .collect();
-    cases.sort();
+    let cases = folders::folders(&Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/serve"));
     trials::run(cases, |case| run(case))
 }
 

@@ -22,4 +22,6 @@ mod read;
 mod reading;
 mod recorded;
 mod responses;
+#[path = "../pipeline/splits.rs"]
+mod splits;
 mod truth;

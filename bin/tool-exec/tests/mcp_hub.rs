@@ -228,8 +228,8 @@ fn signals_go_to_the_command_and_a_hub_that_is_killed_ends_its_servers() {
     kill(child.id(), "TERM");
     assert_eq!(code(child.wait().unwrap()), 9);
     assert_eq!(processes(&folder), 0);
-    // The command of a hub that is killed goes on; here it ends by itself.
-    let (mut child, _output) = start("echo ready; until [ -e go ]; do sleep 0.01; done");
+    // The command of a hub that is killed goes on; here it ends with its folder, which may be gone before the command sees `go`.
+    let (mut child, _output) = start("echo ready; until [ -e go ] || ! [ -e \"$PWD\" ]; do sleep 0.01; done");
     kill(child.id(), "KILL");
     child.wait().unwrap();
     wait_until("the server is gone", || processes(&folder) == 0);

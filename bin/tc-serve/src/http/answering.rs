@@ -72,7 +72,7 @@ impl Answering {
         }
     }
 
-    /// Why there is no answer, if it failed before it had any content.
+    /// The failure that the response's status and body report: the answer has failed, and none of its content was sent.
     pub fn refusal(&self) -> Option<Failure> {
         self.pipe.failure().filter(|_| self.has_ended && !self.pipe.has_begun())
     }

@@ -77,7 +77,7 @@ impl Connections {
             // `TimedWire` has the limits on time. A client that closes its side has left.
             builder.header_read_timeout(None).half_close(false).max_buf_size(64 << 10).max_header_size(HEAD);
             let mut connection = pin!(builder.serve_connection(TokioIo::new(wire.clone()), answer));
-            // An error of a connection is that of its client, which cannot be told about it.
+            // An error here means that the client broke HTTP or has left. hyper has sent what can still be sent, so the error is dropped.
             tokio::select! {
                 biased;
                 _ = connection.as_mut() => return,
