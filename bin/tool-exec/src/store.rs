@@ -2,6 +2,7 @@
 
 mod appended;
 mod cache;
+mod file_id;
 mod folder;
 mod journal;
 mod lines;

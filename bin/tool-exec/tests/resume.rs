@@ -147,6 +147,98 @@ fn the_log_may_be_its_own_journal() {
     assert_eq!((harness::code(out.status), ran(&dir)["a"]), (1, 1));
 }
 
+/// How a run that continues from the file `log` may name it. In each of them the file holds all that went before, and gets all that follows.
+const SELF: [&[&str]; 9] = [
+    &["--log", "log"],
+    &["--log", "log", "--resume", "log"],
+    &["--resume", "log"],
+    &["--resume", "log", "--journal", "log"],
+    &["--resume", "./log", "--journal", "log-hard"],
+    &["--resume", "log-link"],
+    &["--resume", "log-link", "--journal", "/dev/stdout"],
+    &["--resume", "/dev/fd/1", "--log", "log", "--journal", "log"],
+    &["--resume", "log", "--journal", "journal"],
+];
+
+/// A run that continues from the file `log`, named as `names` has it, and appends to it. A write call needs no yes.
+fn continued(dir: &Dir, names: &[&str], input: &str) -> harness::Out {
+    let _ = std::fs::hard_link(dir.path("log"), dir.path("log-hard"));
+    let _ = std::os::unix::fs::symlink(dir.path("log"), dir.path("log-link"));
+    let mut go = command(dir, &[put("write")], &[names, &["--no-time"]].concat());
+    let log = OpenOptions::new().append(true).open(dir.path("log")).unwrap();
+    go.stdin(std::fs::File::open(dir.write("in", input)).unwrap()).stdout(log);
+    harness::run_command_without_input(go)
+}
+
+#[test]
+fn a_log_that_is_read_and_appended_to_runs_a_call_once_whatever_its_names() {
+    for names in SELF {
+        let dir = Dir::new();
+        dir.write("log", "");
+        for status in [0, 0, 0] {
+            let out = continued(&dir, names, &turn(&calls(&["a"])));
+            assert_eq!((out.status, ran(&dir)["a"]), (status, 1), "{names:?}: {}", out.errors);
+        }
+        let text = dir.read("log");
+        let of = |kind: &str| events(&text).iter().filter(|e| e["type"] == kind).count();
+        assert_eq!((of("tool_use"), of("tool_result")), (1, 3), "{names:?}: each line once\n{text}");
+    }
+}
+
+#[test]
+fn a_log_that_is_read_and_appended_to_keeps_what_was_begun_and_what_waits() {
+    let used = r#"{"type":"tool_use","tool_id":"a","tool_name":"put","status":"running"}"#;
+    for names in SELF {
+        let dir = Dir::new();
+        // A call that was begun waits for a person; one that was not is run.
+        dir.write("log", format!("{}\n{used}\n", message(&calls(&["a", "b"]))));
+        let out = continued(&dir, names, "");
+        assert_eq!(
+            (out.status, ran(&dir).len(), dir.read("ran")),
+            (3, 1, "b\n".to_owned()),
+            "{names:?}: {}",
+            out.errors
+        );
+        let out = continued(&dir, names, "");
+        assert_eq!((out.status, dir.read("ran").as_str()), (3, "b\n"), "{names:?}: {}", out.errors);
+        // What is appended begins on a line of its own, so that no start becomes the rest of a line that was cut.
+        let dir = Dir::new();
+        dir.write("log", format!("{}\n{{\"type\":\"tool_re", message(&calls(&["a"]))));
+        assert_eq!(continued(&dir, names, "").status, 0, "{names:?}");
+        assert_eq!((continued(&dir, names, "").status, ran(&dir)["a"]), (1, 1), "{names:?}: {}", dir.read("log"));
+        events(&dir.read("log"));
+    }
+}
+
+#[test]
+fn a_file_that_is_written_is_no_input() {
+    let dir = Dir::new();
+    let text = turn(&calls(&["a"]));
+    dir.write("log", &text);
+    std::os::unix::fs::symlink(dir.path("log"), dir.path("log-link")).unwrap();
+    for (args, is_stdin, is_stdout) in [
+        (&["--log", "log"][..], true, false),
+        (&["--log", "log", "log-link"], false, false),
+        (&["--journal", "log", "/dev/stdin"], true, false),
+        (&["--resume", "log", "-"], true, true),
+        (&[], true, true),
+        (&["./log"], false, true),
+    ] {
+        let mut go = command(&dir, &[put("write")], args);
+        let open = || OpenOptions::new().read(true).append(true).open(dir.path("log")).unwrap();
+        go.stdin(if is_stdin { Stdio::from(open()) } else { Stdio::null() });
+        go.stdout(if is_stdout { Stdio::from(open()) } else { Stdio::piped() });
+        let out = harness::run_command_without_input(go);
+        let said = out.errors.contains("is the input and is written to") && out.errors.lines().count() == 1;
+        assert!(out.status == 2 && said && out.text.is_empty(), "{args:?}: {} {}", out.status, out.errors);
+        assert_eq!((dir.read("log"), dir.read("ran")), (text.clone(), String::new()), "{args:?}");
+    }
+    // A log that is only read may be the input too.
+    let mut go = command(&dir, &[put("write")], &["--resume", "log"]);
+    go.stdin(std::fs::File::open(dir.path("log")).unwrap());
+    assert_eq!(harness::run_command_without_input(go).status, 0);
+}
+
 #[test]
 fn a_log_that_was_cut_at_any_byte_is_read() {
     let dir = Dir::new();

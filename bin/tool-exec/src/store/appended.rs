@@ -1,14 +1,14 @@
 //! A file to which whole lines are appended, and that is read again after a crash.
 
-use super::lines::lines;
+use super::file_id::FileId;
 use super::lock::Locks;
 use anyhow::{Context, bail};
 use event::Raw;
 use event::payload;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use stdio::{BadLine, BadLines, Filter};
 
@@ -18,13 +18,14 @@ const CARRIED: usize = 64 * 1024;
 /// A file to which whole lines are appended. It is locked for this run.
 #[derive(Debug)]
 pub struct AppendedFile {
-    file: File,
+    /// Its handle.
+    pub file: File,
     /// The file as it was named.
     pub name: String,
     /// Whether standard output is the same file.
     pub is_stdout: bool,
-    /// Its device and inode.
-    pub identity: (u64, u64),
+    /// Which file it is.
+    pub id: FileId,
 }
 
 impl AppendedFile {
@@ -43,27 +44,29 @@ impl AppendedFile {
             }
             file => file.with_context(cannot)?,
         };
-        let (meta, out) =
-            (file.metadata().with_context(cannot)?, rustix::fs::fstat(io::stdout()).with_context(cannot)?);
-        if !meta.is_file() {
-            bail!("{name}: the {what} is not an ordinary file and could not be read after a crash, name another");
-        }
-        locks.take(&file, path)?;
-        let identity = (meta.dev(), meta.ino());
-        let mut appended =
-            AppendedFile { file, name: name.clone(), is_stdout: identity == (out.st_dev, out.st_ino), identity };
-        appended.end_last_line(options).with_context(cannot)?;
-        Ok(appended)
+        AppendedFile::new(file, path, what, locks, options)
     }
 
-    /// Hands `look` every line of the file.
+    /// As [`AppendedFile::open`], for a path that leads to the file of standard output. It may be a link: whoever opened standard output has followed it already.
     ///
     /// # Errors
-    /// When it cannot be read.
-    pub fn read(&self, look: impl FnMut(&str)) -> io::Result<()> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(0))?;
-        lines(file, look)
+    /// When it cannot be opened, written or locked.
+    pub fn open_stdout(path: &Path, what: &str, locks: &mut Locks, options: &Filter) -> anyhow::Result<Self> {
+        let cannot = || format!("{}: the {what} cannot be used, check the path", path.display());
+        let file = open_with(path, OFlags::empty()).with_context(cannot)?;
+        AppendedFile::new(file, path, what, locks, options)
+    }
+
+    fn new(file: File, path: &Path, what: &str, locks: &mut Locks, options: &Filter) -> anyhow::Result<Self> {
+        let name = path.display().to_string();
+        let Some(id) = FileId::of(&file) else {
+            bail!("{name}: the {what} is not an ordinary file and could not be read after a crash, name another");
+        };
+        locks.take(&file, path)?;
+        let mut appended = AppendedFile { file, name, is_stdout: FileId::of(io::stdout()) == Some(id), id };
+        let ended = appended.end_last_line(options);
+        ended.with_context(|| format!("{}: the {what} cannot be used, check the path", appended.name))?;
+        Ok(appended)
     }
 
     /// Appends `pieces`, which end in a line feed together. After an error nothing of them is left in the file.
@@ -152,6 +155,10 @@ impl AppendedFile {
 fn open(path: &Path) -> io::Result<File> {
     let is_descriptor = ["/dev/fd", "/dev/stdout", "/proc/self/fd"].iter().any(|folder| path.starts_with(folder));
     let nofollow = if is_descriptor { OFlags::empty() } else { OFlags::NOFOLLOW };
+    open_with(path, nofollow)
+}
+
+fn open_with(path: &Path, nofollow: OFlags) -> io::Result<File> {
     let flags = i32::try_from((nofollow | OFlags::NONBLOCK | OFlags::NOCTTY).bits()).unwrap_or_default();
     OpenOptions::new().read(true).append(true).create(true).mode(0o600).custom_flags(flags).open(path)
 }

@@ -1,10 +1,10 @@
 //! Locks on the files that hold calls and results, so that two runs do not run one call twice.
 
+use super::file_id::FileId;
 use anyhow::{Context, bail};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,8 +15,8 @@ const ENDING: Duration = Duration::from_millis(500);
 /// The locks of this run. The system releases them when the process ends, however it ends.
 #[derive(Debug, Default)]
 pub struct Locks {
-    /// A handle of each file, with its device and inode: a second handle of the same file would wait for the first.
-    held: Vec<(u64, u64, File)>,
+    /// A handle of each file: a second handle of the same file would wait for the first.
+    held: Vec<(FileId, File)>,
 }
 
 impl Locks {
@@ -28,11 +28,7 @@ impl Locks {
     pub fn take(&mut self, file: &File, path: &Path) -> anyhow::Result<()> {
         let name = path.display();
         let cannot = || format!("{name}: the file cannot be locked, put it on a file system with locks");
-        let meta = file.metadata().with_context(cannot)?;
-        let (device, inode) = (meta.dev(), meta.ino());
-        if !meta.is_file() || self.held.iter().any(|held| (held.0, held.1) == (device, inode)) {
-            return Ok(());
-        }
+        let Some(id) = FileId::of(file).filter(|id| self.held.iter().all(|held| held.0 != *id)) else { return Ok(()) };
         let handle = file.try_clone().with_context(cannot)?;
         let start = Instant::now();
         loop {
@@ -45,7 +41,7 @@ impl Locks {
                 Err(e) => return Err(e).with_context(cannot),
             }
         }
-        self.held.push((device, inode, handle));
+        self.held.push((id, handle));
         Ok(())
     }
 }

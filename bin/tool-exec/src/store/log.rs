@@ -1,4 +1,4 @@
-//! The log: all that goes to standard output, in a file that the next run continues from.
+//! The log: all that goes to standard output, in files that the next run continues from.
 
 use super::appended::AppendedFile;
 use event::{Payload, payload};
@@ -11,31 +11,45 @@ pub struct Log(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    file: AppendedFile,
-    /// Why lines could not be appended. Then no further lines that passed follow: the log ends where it was whole, and the next run
+    /// Almost always one. Two where `--log` names one and standard output goes to another one that an option names.
+    files: Vec<AppendedFile>,
+    /// Which file could not be written, and why. Then no further lines that passed follow: the log ends where it was whole, and the next run
     /// continues from there.
-    failure: Option<io::Error>,
+    failure: Option<(String, io::Error)>,
+}
+
+impl Inner {
+    /// Appends to each file, also where another one fails.
+    fn append(&mut self, pieces: &[&[u8]], sync: bool) -> Result<(), ()> {
+        let mut is_written = Ok(());
+        for file in &mut self.files {
+            let written = file.append(pieces.iter().copied());
+            if let Err(e) = written.and_then(|()| if sync { file.sync() } else { Ok(()) }) {
+                self.failure = Some((file.name.clone(), e));
+                is_written = Err(());
+            }
+        }
+        is_written
+    }
 }
 
 impl Log {
-    /// The log in that file.
-    pub fn new(file: AppendedFile) -> Self {
-        Log(Arc::new(Mutex::new(Inner { file, failure: None })))
+    /// The log in these files; `None` if there are none.
+    pub fn new(files: Vec<AppendedFile>) -> Option<Self> {
+        (!files.is_empty()).then(|| Log(Arc::new(Mutex::new(Inner { files, failure: None }))))
     }
 
-    /// Whether standard output is this very file: then the log alone writes to it.
+    /// Whether standard output is one of these files: then the log alone writes to it.
     pub fn is_stdout(&self) -> bool {
-        self.inner().file.is_stdout
+        self.inner().files.iter().any(|file| file.is_stdout)
     }
 
     /// Appends lines as they go to standard output; with `sync` waits until they are on disk. After an error it does nothing.
     pub fn append<'p>(&self, pieces: impl Iterator<Item = &'p [u8]>, sync: bool) {
         let mut inner = self.inner();
-        if inner.failure.is_some() {
-            return;
+        if inner.failure.is_none() {
+            let _ = inner.append(&pieces.collect::<Vec<_>>(), sync); // the failure is kept
         }
-        let result = inner.file.append(pieces);
-        inner.failure = result.and_then(|()| if sync { inner.file.sync() } else { Ok(()) }).err();
     }
 
     /// Appends an event and waits until it is on disk. It is tried after an error too: the result of a call that is known to have started
@@ -47,16 +61,12 @@ impl Log {
         let mut line = Vec::new();
         payload::line(&mut line, payload, stream, choice, None);
         line.push(b'\n');
-        let mut inner = self.inner();
-        let result = inner.file.append([&line[..]].into_iter()).and_then(|()| inner.file.sync());
-        result.map_err(|e| inner.failure = Some(e))
+        self.inner().append(&[&line], true)
     }
 
     /// The message for a log that could not be written, with what to do.
     pub fn failure(&self) -> Option<String> {
-        let inner = self.inner();
-        let name = &inner.file.name;
-        inner.failure.as_ref().map(|e| {
+        self.inner().failure.as_ref().map(|(name, e)| {
             format!("{name}: the log cannot be written ({e}), so no further call was started; free some space and continue from it")
         })
     }

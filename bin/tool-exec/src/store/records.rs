@@ -1,15 +1,16 @@
 //! What a run writes down of its calls, so that no call runs twice after a crash.
 
 use super::appended::AppendedFile;
+use super::file_id::FileId;
 use super::journal::Journal;
 use super::lines::lines;
 use super::lock::Locks;
 use super::log::Log;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use event::Payload;
 use event::payload::{ToolResult, ToolUse};
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use stdio::Filter;
 
@@ -27,10 +28,15 @@ pub struct Records {
 
 impl Records {
     /// Opens and locks the log, the journal, and the logs to resume from, and reads the log and the latter into `history`.
-    /// A journal that standard output goes to is a log that is not read. A file under two names is written once.
+    ///
+    /// A file is what it is, whatever the names by which options and standard output have it:
+    /// - what `--log` or `--resume` names is read, once, before anything is written;
+    /// - what `--log` names gets all that goes to standard output, and so does the file that standard output goes to if any of the three options names it: it is written
+    ///   here and not by way of standard output, so that it is synced and holds whole lines;
+    /// - any other file of `--journal` gets the starts and results.
     ///
     /// # Errors
-    /// When one of them cannot be used, or another run uses it.
+    /// When one of them cannot be used, another run uses it, or a file that is written is also the input, whose lines would come again without end.
     pub fn open(
         [log, journal]: [Option<&Path>; 2],
         resume: &[PathBuf],
@@ -38,34 +44,33 @@ impl Records {
         history: &mut tool::Log,
     ) -> anyhow::Result<Self> {
         let options = Filter { strict: false, ..options.clone() };
-        let mut locks = Locks::default();
+        let (mut locks, stdout) = (Locks::default(), FileId::of(io::stdout()));
         // The logs to resume from are locked first, so that none of them changes while they are read.
         let resumed = resume.iter().map(|path| {
             let file = File::open(path).with_context(|| unreadable(path))?;
             locks.take(&file, path).map(|()| file)
         });
         let resumed: Vec<File> = resumed.collect::<anyhow::Result<_>>()?;
+        let is_stdout = |file: &&File| stdout.is_some() && FileId::of(file) == stdout;
+        let continued = resumed.iter().zip(resume).find(|(file, _)| is_stdout(file)).map(|(_, path)| path);
         let mut open = |path: Option<&Path>, what| {
             path.map(|path| AppendedFile::open(path, what, &mut locks, &options)).transpose()
         };
-        let mut log = open(log, "log")?;
+        let mut logs: Vec<_> = open(log, "log")?.into_iter().collect();
         let mut journal = open(journal, "journal")?;
-        if let Some(log) = &log {
-            log.read(|line| history.line(line)).with_context(|| unreadable(Path::new(&log.name)))?;
-            journal = journal.filter(|journal| journal.identity != log.identity && !journal.is_stdout);
-        } else if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
-            log = journal.take();
-        }
-        let mut read: Vec<_> = log.iter().map(|log| log.identity).collect();
-        for (file, path) in resumed.iter().zip(resume) {
-            let meta = file.metadata().with_context(|| unreadable(path))?;
-            if !read.contains(&(meta.dev(), meta.ino())) {
-                read.push((meta.dev(), meta.ino()));
-                history.next_file();
-                lines(file, |line| history.line(line)).with_context(|| unreadable(path))?;
+        refuse_input(&options, logs.iter().chain(&journal).map(|file| file.id).chain(stdout))?;
+        if !logs.iter().any(|log| log.is_stdout) {
+            if journal.as_ref().is_some_and(|journal| journal.is_stdout) {
+                logs.extend(journal.take());
+            } else if let Some(path) = continued {
+                logs.push(AppendedFile::open_stdout(path, "log", &mut locks, &options)?);
             }
         }
-        Ok(Records { log: log.map(Log::new), journal: journal.map(Journal), journal_failure: None, locks })
+        journal = journal.filter(|journal| logs.iter().all(|log| log.id != journal.id));
+        let named = logs.first().filter(|_| log.is_some()).map(|log| &log.file);
+        let paths = log.into_iter().chain(resume.iter().map(PathBuf::as_path));
+        read(named.into_iter().chain(&resumed).zip(paths), history)?;
+        Ok(Records { log: Log::new(logs), journal: journal.map(Journal), journal_failure: None, locks })
     }
 
     /// Reads logs into `history`, without a lock: for a run that starts nothing. A log that is missing is empty.
@@ -74,12 +79,10 @@ impl Records {
     /// When one of them cannot be read.
     pub fn look(log: Option<&Path>, resume: &[PathBuf], history: &mut tool::Log) -> anyhow::Result<()> {
         let log = log.filter(|path| path.symlink_metadata().is_ok());
-        for path in log.into_iter().chain(resume.iter().map(PathBuf::as_path)) {
-            let file = File::open(path);
-            history.next_file();
-            file.and_then(|file| lines(&file, |line| history.line(line))).with_context(|| unreadable(path))?;
-        }
-        Ok(())
+        let paths: Vec<_> = log.into_iter().chain(resume.iter().map(PathBuf::as_path)).collect();
+        let files = paths.iter().map(|path| File::open(path).with_context(|| unreadable(path)));
+        let files: Vec<File> = files.collect::<anyhow::Result<_>>()?;
+        read(files.iter().zip(paths), history)
     }
 
     /// Whether results are recorded when their calls end.
@@ -118,6 +121,36 @@ impl Records {
             }
         }
     }
+}
+
+/// Reads files into `history`, each once, however many names it has.
+fn read<'f>(files: impl Iterator<Item = (&'f File, &'f Path)>, history: &mut tool::Log) -> anyhow::Result<()> {
+    let mut known = Vec::new();
+    for (file, path) in files {
+        let id = FileId::of(file);
+        if id.is_some() && known.contains(&id) {
+            continue;
+        }
+        known.push(id);
+        history.next_file();
+        lines(file, |line| history.line(line)).with_context(|| unreadable(path))?;
+    }
+    Ok(())
+}
+
+/// Refuses to write to a file that is also the input.
+fn refuse_input(options: &Filter, written: impl Iterator<Item = FileId>) -> anyhow::Result<()> {
+    let stdin = [PathBuf::from("-")];
+    let operands = if options.files.is_empty() { &stdin[..] } else { &options.files };
+    let written: Vec<_> = written.collect();
+    let is_written = |path: &&PathBuf| FileId::of_operand(path).is_some_and(|id| written.contains(&id));
+    if let Some(path) = operands.iter().find(is_written) {
+        let name = if path.as_path() == Path::new("-") { "standard input".into() } else { path.to_string_lossy() };
+        bail!(
+            "{name}: it is the input and is written to, so its lines would come again without end; to continue from a log, type --log LOG </dev/null"
+        );
+    }
+    Ok(())
 }
 
 fn unreadable(path: &Path) -> String {
