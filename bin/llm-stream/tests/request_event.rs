@@ -131,3 +131,13 @@ fn the_stream_has_the_tools_of_the_event() {
     );
     assert_eq!(ran.event("stream_start")["tools_mode"], "tag");
 }
+
+#[test]
+fn a_model_that_leads_to_another_path_is_refused() {
+    let request = |model: &str| format!(r#"{{"type":"request","model":"{model}"}}"#);
+    for model in ["../../admin/keys?x=#", "models/..", "%2e%2e"] {
+        let ran = dry(&["--api", "gemini"], &[&request(model), QUESTION]);
+        assert!(ran.status == 2 && ran.stderr.contains("not the name of a model"), "{model}: {ran:?}");
+        assert_eq!(dry(&["--api", "openai-chat"], &[&request(model), QUESTION]).status, 0);
+    }
+}

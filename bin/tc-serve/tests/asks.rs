@@ -41,6 +41,29 @@ fn a_request_is_sent_again_until_something_of_an_answer_came() {
 }
 
 #[test]
+fn a_clients_model_is_one_segment_of_the_url_or_is_refused() {
+    let body = br#"data: {"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}"#;
+    let provider = Provider::new(|_, _, stream| answer(stream, "200 OK", SSE, body, None));
+    let service = Service::new(&["--base-url", &provider.url, "--api", "gemini", "--retries", "0"]);
+    let ask = |model: &str| {
+        let (head, body) = service.ask("POST", "/v1/chat/completions", &HI.replacen("\"m\"", &format!("{model:?}"), 1));
+        (head.lines().next().unwrap_or_default().to_owned(), body)
+    };
+    let (line, _) = ask("models/a/b?x=#:c");
+    assert_eq!(line, "http/1.1 200 ok");
+    let asked = provider.asked();
+    assert_eq!(asked[0].line, "POST /v1beta/models/a%2Fb%3Fx%3D%23%3Ac:streamGenerateContent?alt=sse HTTP/1.1");
+    for model in ["../../admin/keys?x=#", "..", "tunedModels/..", "%2e%2e", "..%2f..%2fadmin"] {
+        let (line, body) = ask(model);
+        assert!(
+            line == "http/1.1 400 bad request" && body.contains("not the name of a model"),
+            "{model}: {line} {body}"
+        );
+    }
+    assert!(provider.asked().is_empty());
+}
+
+#[test]
 fn nothing_is_sent_again_after_content() {
     let begun = text("begun, and more");
     let first = begun.windows(2).position(|two| two == b"\n\n").unwrap() + 2;

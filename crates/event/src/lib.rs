@@ -21,6 +21,7 @@ mod slot;
 mod surrogates;
 mod text;
 pub mod unit;
+pub mod url;
 mod write;
 
 pub use chain::Chain;

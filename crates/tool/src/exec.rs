@@ -7,7 +7,7 @@ pub(crate) mod members;
 mod sandbox;
 
 pub use command::{CommandRun, Limits};
-pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, VariableText, percent_encoded};
+pub use http::{AllowedAddresses, CALL_ID, HttpRequest, HttpRun, VariableError, VariableText};
 pub use mcp::McpRun;
 pub use sandbox::{Network, Sandbox, SandboxKind};
 

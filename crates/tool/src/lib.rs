@@ -65,7 +65,7 @@ pub use continuation::{Continuation, shell_word};
 pub use event::Glob;
 pub use exec::{
     AllowedAddresses, CALL_ID, CommandRun, Exec, HttpRequest, HttpRun, Limits, McpRun, Run, VariableError,
-    VariableText, Work, percent_encoded,
+    VariableText, Work,
 };
 pub use exec::{Network, Sandbox, SandboxKind};
 pub use judge::{Judge, ReadyCall};

@@ -50,7 +50,9 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
     let bare = base.split('?').next().unwrap_or(base);
-    let whole = url(bare, &(provider.path)(options));
+    // A name that cannot be one of a model is refused before anybody is asked.
+    let Ok(path) = (provider.path)(options) else { return vec![] };
+    let whole = url(bare, &path);
     let own = host(base) == host(provider.base_url);
     let question = |kind, method, url: String, body: String| Question {
         request: Request { method, url, headers: headers(provider, options), body },

@@ -13,13 +13,15 @@ use std::borrow::Cow;
 pub fn models_request(api: Api, options: &RequestOptions) -> Request {
     let provider = api.provider();
     let base = options.base_url.as_deref().unwrap_or(provider.base_url);
-    let whole = url(base.split('?').next().unwrap_or(base), &(provider.path)(options));
-    let whole = whole.split('?').next().unwrap_or_default();
-    let without = |tail: &str| whole.strip_suffix(tail).unwrap_or(whole).to_owned();
+    let bare = base.split('?').next().unwrap_or(base);
+    // Only Gemini's path has the name of a model.
+    let whole =
+        if api == Api::Gemini { String::new() } else { url(bare, &(provider.path)(options).unwrap_or_default()) };
+    let without = |tail: &str| whole.strip_suffix(tail).unwrap_or(&whole).to_owned();
     let url = match api {
         Api::OpenaiResponses => without("/responses") + "/models",
         Api::Anthropic => without("/messages") + "/models?limit=1000",
-        Api::Gemini => whole.split("/models/").next().unwrap_or(whole).to_owned() + "/models?pageSize=1000",
+        Api::Gemini => url(bare.split("/models/").next().unwrap_or(bare), "/models?pageSize=1000"),
         Api::Ollama => without("/api/chat") + "/api/tags",
         Api::Cohere => without("/v2/chat") + "/v1/models?page_size=1000",
         Api::OpenaiChat | Api::Mistral => without("/chat/completions") + "/models",
@@ -71,12 +73,14 @@ mod tests {
             (Api::OpenaiResponses, None, "https://api.openai.com/v1/models"),
             (Api::Anthropic, None, "https://api.anthropic.com/v1/models?limit=1000"),
             (Api::Gemini, None, "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000"),
+            (Api::Gemini, Some("http://h/v1beta/models"), "http://h/v1beta/models?pageSize=1000"),
+            (Api::Gemini, Some("http://h/v1beta/models/x:generateContent"), "http://h/v1beta/models?pageSize=1000"),
             (Api::Ollama, Some("http://h:1"), "http://h:1/api/tags"),
             (Api::Mistral, None, "https://api.mistral.ai/v1/models"),
             (Api::Cohere, None, "https://api.cohere.com/v1/models?page_size=1000"),
         ] {
             let options = RequestOptions {
-                model: "m".into(),
+                model: "tunedModels/..".into(),
                 base_url: base.map(str::to_owned),
                 key: Some("k".into()),
                 ..RequestOptions::default()

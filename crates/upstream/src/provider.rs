@@ -1,7 +1,7 @@
 //! The columns of the table of provider APIs.
 
 use crate::decoder::Decoder;
-use crate::request::options::{Body, RequestOptions};
+use crate::request::options::{Body, RequestError, RequestOptions};
 
 /// How a key goes into the headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,8 +24,8 @@ pub(crate) struct Provider {
     pub base_url: &'static str,
     /// The environment variable that holds the key by custom.
     pub key_env: &'static str,
-    /// What follows the base URL; it may hold a query.
-    pub path: fn(&RequestOptions) -> String,
+    /// What follows the base URL; it may hold a query. A name of a client's in it is one segment.
+    pub path: fn(&RequestOptions) -> Result<String, RequestError>,
     pub key: KeyRule,
     /// Headers that every request has.
     pub headers: &'static [(&'static str, &'static str)],

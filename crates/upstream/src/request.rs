@@ -85,7 +85,7 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if options.dialect.is_some() {
         body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
-    let url = url(options.base_url.as_deref().unwrap_or(provider.base_url), &(provider.path)(options));
+    let url = url(options.base_url.as_deref().unwrap_or(provider.base_url), &(provider.path)(options)?);
     Ok(Request { method: "POST", url, headers: headers(provider, options), body: Value::Object(body).to_string() })
 }
 
@@ -118,7 +118,7 @@ mod tests {
             ..RequestOptions::default()
         };
         let request = request(api, &talk, &options).unwrap();
-        assert_eq!(request.url, url(api.base_url(), &(api.provider().path)(&options)));
+        assert_eq!(request.url, url(api.base_url(), &(api.provider().path)(&options).unwrap()));
         serde_json::from_str(&request.body).unwrap()
     }
 

@@ -83,7 +83,7 @@ fn with_variables(http: &HttpRun, request: &HttpRequest, id: &str) -> Result<(Re
     let mut url = request.url.clone();
     for (name, text) in &http.query {
         url.push(if url.contains('?') { '&' } else { '?' });
-        url.push_str(&format!("{name}={}", tool::percent_encoded(&text.fill(value)?)));
+        url.push_str(&format!("{name}={}", event::url::percent_encoded(&text.fill(value)?)));
     }
     let mut headers = Vec::new();
     for (name, text) in &http.headers {

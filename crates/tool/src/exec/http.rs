@@ -6,7 +6,6 @@ mod url;
 mod variables;
 
 pub use allow::AllowedAddresses;
-pub use url::percent_encoded;
 pub use variables::{CALL_ID, VariableError, VariableText};
 
 use super::members::{strings, take};
@@ -14,6 +13,7 @@ use crate::argument::{Arguments, plain};
 use crate::argv::{ItemPart, parts};
 use crate::refusal::Refusal;
 use event::Object;
+use event::url::percent_encoded;
 use serde_json::{Map, Value};
 use url::UrlTemplate;
 

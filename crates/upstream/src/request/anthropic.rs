@@ -24,7 +24,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &["claude"],
     base_url: "https://api.anthropic.com",
     key_env: "ANTHROPIC_API_KEY",
-    path: |_| "/v1/messages".to_owned(),
+    path: |_| Ok("/v1/messages".to_owned()),
     key: KeyRule::XApiKey,
     headers: &[("anthropic-version", "2023-06-01")],
     has_refusals: false,

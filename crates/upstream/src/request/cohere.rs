@@ -15,7 +15,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &[],
     base_url: "https://api.cohere.com",
     key_env: "COHERE_API_KEY",
-    path: |_| "/v2/chat".to_owned(),
+    path: |_| Ok("/v2/chat".to_owned()),
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: false,

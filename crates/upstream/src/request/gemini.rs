@@ -9,6 +9,7 @@ use super::tools::{Tool, ToolChoice, value};
 use crate::conversation::{Conversation, Message, PastBlock};
 use crate::provider::{KeyRule, Provider};
 use crate::stream;
+use event::url::{leads_elsewhere, percent_encoded};
 use json::ToolEntry;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -19,12 +20,19 @@ const API: &str = "gemini";
 /// What Google's page on signatures gives for calls that another model made: Gemini 3 refuses calls without a signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// What follows the base URL.
-pub(crate) fn path(options: &RequestOptions) -> String {
+/// The folders that Google's names of models may begin with (<https://ai.google.dev/api/models>, <https://ai.google.dev/api/tuning>).
+const FOLDERS: [&str; 2] = ["models/", "tunedModels/"];
+
+/// What follows the base URL. One folder that a model's name begins with stays; the rest is one segment, whatever a client names: with the key of
+/// the service `../../admin` would ask another path.
+pub(crate) fn path(options: &RequestOptions) -> Result<String, RequestError> {
     let method = if options.stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
-    let model = options.model.strip_prefix("models/").unwrap_or(&options.model);
-    let folder = if model.starts_with("tunedModels/") { "" } else { "models/" };
-    format!("/{folder}{model}:{method}")
+    let found = FOLDERS.into_iter().find_map(|folder| Some((folder, options.model.strip_prefix(folder)?)));
+    let (folder, model) = found.unwrap_or((FOLDERS[0], &options.model));
+    if leads_elsewhere(model) {
+        return Err(RequestError::Model(event::cut(&options.model, 200).to_owned()));
+    }
+    Ok(format!("/{folder}{}:{method}", percent_encoded(model)))
 }
 
 /// This API in the table.
@@ -296,10 +304,39 @@ mod tests {
 
     #[test]
     fn the_method_and_the_model_are_in_the_path() {
-        let mut options = RequestOptions { model: "models/gemini-2.5-pro".to_owned(), ..RequestOptions::default() };
-        assert_eq!(path(&options), "/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
-        options.stream = false;
-        options.model = "tunedModels/mine".to_owned();
-        assert_eq!(path(&options), "/tunedModels/mine:generateContent");
+        let of = |model: &str, stream| {
+            path(&RequestOptions { model: model.to_owned(), stream, ..RequestOptions::default() })
+        };
+        let whole = |model: &str| of(model, false).unwrap();
+        assert_eq!(of("models/gemini-2.5-pro", true).unwrap(), "/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+        for (model, segments) in [
+            ("gemini-2.5-pro", "models/gemini-2.5-pro"),
+            ("tunedModels/mine", "tunedModels/mine"),
+            ("models/models/x", "models/models%2Fx"),
+            ("models/tunedModels/x", "models/tunedModels%2Fx"),
+            ("org/x?key=1#", "models/org%2Fx%3Fkey%3D1%23"),
+            ("x:embedContent", "models/x%3AembedContent"),
+            ("é %2f", "models/%C3%A9%20%252f"),
+            ("a..b", "models/a..b"),
+        ] {
+            assert_eq!(whole(model), format!("/{segments}:generateContent"));
+        }
+        for model in [
+            "",
+            "models/",
+            ".",
+            "..",
+            "models/..",
+            "tunedModels/..",
+            "../../admin/keys?x=#",
+            "a/../b",
+            "..\\a",
+            "%2e%2e",
+            "..%2Fadmin",
+            "..;x",
+            ".. ",
+        ] {
+            assert_eq!(of(model, true), Err(RequestError::Model(model.to_owned())), "{model}");
+        }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &[],
     base_url: "https://api.mistral.ai/v1",
     key_env: "MISTRAL_API_KEY",
-    path: |_| "/chat/completions".to_owned(),
+    path: |_| Ok("/chat/completions".to_owned()),
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: false,

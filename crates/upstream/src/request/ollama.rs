@@ -16,7 +16,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &[],
     base_url: "http://localhost:11434",
     key_env: "OLLAMA_API_KEY",
-    path: |_| "/api/chat".to_owned(),
+    path: |_| Ok("/api/chat".to_owned()),
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: false,

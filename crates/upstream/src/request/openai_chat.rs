@@ -15,7 +15,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &["openai", "chat-completions"],
     base_url: "https://api.openai.com/v1",
     key_env: "OPENAI_API_KEY",
-    path: |_| "/chat/completions".to_owned(),
+    path: |_| Ok("/chat/completions".to_owned()),
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: true,

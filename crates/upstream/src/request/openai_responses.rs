@@ -22,7 +22,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     aliases: &["responses"],
     base_url: "https://api.openai.com/v1",
     key_env: "OPENAI_API_KEY",
-    path: |_| "/responses".to_owned(),
+    path: |_| Ok("/responses".to_owned()),
     key: KeyRule::Bearer,
     headers: &[],
     has_refusals: true,

@@ -79,6 +79,9 @@ pub enum RequestError {
         /// What is wrong with it.
         why: String,
     },
+    /// The name of the model goes into the URL and would lead to another path.
+    #[error("model {0:?}: not the name of a model")]
+    Model(String),
     /// The conversation has no message to answer.
     #[error("the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input")]
     Empty,

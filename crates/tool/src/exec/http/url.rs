@@ -9,18 +9,7 @@
 use crate::argument::{Arguments, plain};
 use crate::argv::{ItemPart, parts};
 use crate::refusal::{MAX_URL, Refusal};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-
-/// What is encoded in a value: everything but the unreserved characters (RFC 3986, section 2.3).
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// A text as a part of a segment, a name or a value in an address: all of it but letters, digits and `-._~` is encoded.
-pub fn percent_encoded(text: &str) -> String {
-    utf8_percent_encode(text, ENCODED).to_string()
-}
-
-/// How often a segment is decoded to see where it leads, the encoding of its values included.
-const ROUNDS: usize = 6;
+use event::url::{leads_elsewhere, percent_encoded};
 
 /// An address with places for arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,29 +203,6 @@ fn push_segment(url: &mut String, segment: &[ItemPart], arguments: &Arguments) -
         Some(name) if leads_elsewhere(&url[begin..]) => Err(Refusal::Segment(name.clone())),
         _ => Ok(()),
     }
-}
-
-/// Whether a segment is empty, or some server could read it as a way to another folder: servers decode a path once or twice, some take `\` for
-/// `/`, some drop what follows a `;`, and some read the decoded path again, where `?`, `#` and white space end it.
-fn leads_elsewhere(segment: &str) -> bool {
-    let mut text = segment.to_owned();
-    for _ in 0..ROUNDS {
-        let is_dots = |part: &str| {
-            matches!(
-                part.split(|c: char| ";?#".contains(c) || c.is_whitespace() || c.is_control()).next(),
-                Some("." | "..")
-            )
-        };
-        if text.is_empty() || text.split(['/', '\\']).any(is_dots) {
-            return true;
-        }
-        let decoded = percent_decode_str(&text).decode_utf8_lossy();
-        if decoded == text {
-            return false;
-        }
-        text = decoded.into_owned();
-    }
-    true // nobody needs a text that is encoded so often
 }
 
 #[cfg(test)]
