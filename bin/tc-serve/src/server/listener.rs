@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket};
 
 /// How many connections the system keeps until they are accepted. One that finds no room tries again after a second.
 const BACKLOG: u32 = 4096;
@@ -51,8 +51,8 @@ impl Listener {
             }
             Listen::Unix(path) => {
                 clear(path)?;
-                let listener = UnixListener::bind(path).with_context(|| format!("--unix {}", path.display()))?;
-                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+                let listener = private_socket(path).and_then(|socket| socket.listen(BACKLOG));
+                let listener = listener.with_context(|| format!("--unix {}", path.display()))?;
                 Ok(Listener::Unix(listener, path.clone()))
             }
         }
@@ -104,6 +104,15 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// A socket at `path` that this user alone can open. Nobody connects to it before it listens, so that there is no moment at which another
+/// user can.
+fn private_socket(path: &Path) -> std::io::Result<UnixSocket> {
+    let socket = UnixSocket::new_stream()?;
+    socket.bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(socket)
+}
+
 /// Removes the socket of a service that has ended without doing so.
 fn clear(path: &Path) -> Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
@@ -129,4 +138,24 @@ pub fn raise_descriptor_limit() {
     limit.current = limit.maximum;
     // The error is ignored: the limit that is in force holds then, and a connection that cannot be opened is refused.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+
+    #[test]
+    fn nobody_connects_to_a_socket_before_it_is_its_owners_alone() {
+        let path = std::env::temp_dir().join(format!("tc-serve-private-{}.sock", std::process::id()));
+        let socket = private_socket(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(UnixStream::connect(&path).unwrap_err().kind(), ErrorKind::ConnectionRefused);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let _entered = runtime.enter();
+        let listener = socket.listen(1).unwrap();
+        assert!(UnixStream::connect(&path).is_ok());
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+    }
 }
