@@ -49,6 +49,8 @@ pub struct AccessLine {
     pub is_cut: bool,
     /// What of the request was left out.
     pub notes: Vec<String>,
+    /// What was left out on the way to the provider and of its answer.
+    pub answer_notes: Vec<String>,
 }
 
 impl AccessLog {
@@ -99,9 +101,9 @@ impl AccessLine {
         if self.is_cut {
             line.bool("cut", true);
         }
-        if !self.notes.is_empty() {
+        if !self.notes.is_empty() || !self.answer_notes.is_empty() {
             line.array("notes", |notes| {
-                for note in &self.notes {
+                for note in self.notes.iter().chain(&self.answer_notes) {
                     notes.str(note);
                 }
             });

@@ -2,7 +2,7 @@
 
 use crate::turns::Turns;
 use accumulate::Accumulate;
-use answer::{Encoder, Failure};
+use answer::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
 use std::cell::RefCell;
@@ -13,8 +13,12 @@ use std::task::Poll;
 /// How many bytes of an answer wait for a slow client before its source has to wait, too.
 const ROOM: usize = 64 << 10;
 
-/// How many notes about what a provider did not get are kept.
+/// How many notes about what was left out are kept.
 const NOTES: usize = 16;
+
+/// The warnings that are notes of the log: what a provider did not get, and what of its answer the client does not get. Their messages hold no
+/// text but tokens of the table of dialects.
+const NOTED: [&str; 4] = ["parameter_left_out", "tag_dropped", "late_reasoning", "extra_text"];
 
 /// How many bytes of such a note are kept: it repeats names of the client's.
 const NOTE: usize = 512;
@@ -52,8 +56,8 @@ struct PipeState {
     output: Output,
     bytes: Vec<u8>,
     counts: PipeCounts,
-    /// Notes that [`Pipe::take_notes`] has not given yet.
-    notes: Vec<String>,
+    /// What was left out, and how often.
+    notes: Vec<(String, u64)>,
 }
 
 /// What the access log has of an answer.
@@ -63,8 +67,6 @@ pub struct PipeCounts {
     pub calls: u64,
     /// Warnings.
     pub warnings: u64,
-    /// Notes about what was left out on the way to the provider.
-    pub notes: usize,
 }
 
 /// What is written of the events.
@@ -151,9 +153,17 @@ impl Pipe {
         self.0.borrow().counts
     }
 
-    /// Moves the notes about what was left out on the way to the provider to the end of `to`.
-    pub fn take_notes(&self, to: &mut Vec<String>) {
-        to.append(&mut self.0.borrow_mut().notes);
+    /// What was left out so far, on the way to the provider and of its answer: each kind once, with how often it came.
+    pub fn notes(&self) -> Vec<String> {
+        let state = &*self.0.borrow();
+        let dropped = match &state.output {
+            Output::Answer(encoder) => encoder.dropped(),
+            Output::Events(_) => Dropped::default(),
+        };
+        let note =
+            |what: &str, count: u64| if count == 1 { what.to_owned() } else { format!("{what} ({count} times)") };
+        let left_out = state.notes.iter().map(|(what, count)| note(what, *count));
+        left_out.chain(dropped.notes().map(|(what, count)| note(what, count))).collect()
     }
 
     /// Begins the answer without content: its status is sent, so that a failure from now on must show in the stream.
@@ -274,7 +284,7 @@ struct PipeEnd<'e> {
     output: &'e mut Output,
     bytes: &'e mut Vec<u8>,
     counts: &'e mut PipeCounts,
-    notes: &'e mut Vec<String>,
+    notes: &'e mut Vec<(String, u64)>,
 }
 
 impl PipeEnd<'_> {
@@ -298,9 +308,15 @@ impl PipeEnd<'_> {
 impl PipeEnd<'_> {
     /// Keeps what was left out for the log.
     fn note(&mut self, warning: &Warning<'_>) {
-        if warning.code == "parameter_left_out" && self.counts.notes < NOTES {
-            self.counts.notes += 1;
-            self.notes.push(cut(&warning.message.str(), NOTE).to_owned());
+        if !NOTED.iter().any(|code| warning.code == *code) {
+            return;
+        }
+        let message = warning.message.str();
+        let message = cut(&message, NOTE);
+        if let Some((_, count)) = self.notes.iter_mut().find(|(note, _)| note == message) {
+            *count += 1;
+        } else if self.notes.len() < NOTES {
+            self.notes.push((message.to_owned(), 1));
         }
     }
 }

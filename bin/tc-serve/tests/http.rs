@@ -366,3 +366,31 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
         assert!(note.starts_with(starts_with) && note.len() <= 512, "{note}");
     }
 }
+
+#[test]
+fn what_is_dropped_of_an_answer_is_a_warning_and_a_note_of_the_log() {
+    let text = "a<|im_end|>b<|im_end|><|endoftext|>";
+    let upstream = Upstream::new().always(answer(text));
+    let mut service = Service::of(&upstream, &["--log"]);
+    for body in [STREAM, WHOLE] {
+        let response = service.post(CHAT, body);
+        assert!(response.status == 200 && !response.body.contains("<|"), "{}", response.body);
+        let line = service.line(|line| line.starts_with('{'));
+        let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        let why = "a token of chat templates";
+        let notes = serde_json::json!([
+            format!("dropped <|im_end|>, {why} (2 times)"),
+            format!("dropped <|endoftext|>, {why}")
+        ]);
+        assert_eq!((&line["notes"], &line["warnings"]), (&notes, &3.into()), "{line}");
+    }
+    // The events have the text, too, so that nothing is lost.
+    let events = service.post("/v1/events", WHOLE).body;
+    let mut all = String::new();
+    for line in events.lines() {
+        let event: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        let member = if event["code"] == "tag_dropped" { "raw" } else { "text" };
+        all.push_str(event[member].as_str().unwrap_or_default());
+    }
+    assert_eq!(all, text, "{events}");
+}

@@ -1,6 +1,7 @@
 //! One stream of events into the bytes of one answer.
 
 use crate::draft::Draft;
+use crate::dropped::Dropped;
 use crate::failure::Failure;
 use crate::front::Front;
 use crate::options::AnswerOptions;
@@ -73,6 +74,7 @@ impl Encoder {
     pub fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Encoder { turn, page } = self;
         if event.choice() >= page.choices() && is_of_one_choice(event.kind()) {
+            turn.dropped.other_choices += 1;
             return;
         }
         turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
@@ -117,6 +119,11 @@ impl Encoder {
     /// Whether the last byte of a stream was written; later events change nothing. A whole answer is written by [`Encoder::finish`].
     pub fn is_done(&self) -> bool {
         self.turn.is_done
+    }
+
+    /// What of the events the client did not get, although the answer did not fail.
+    pub fn dropped(&self) -> Dropped {
+        self.turn.dropped
     }
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's status and body.

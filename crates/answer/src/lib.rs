@@ -5,6 +5,7 @@
 //! clock, and merges no deltas.
 
 mod draft;
+mod dropped;
 mod encoder;
 mod failure;
 mod front;
@@ -14,6 +15,7 @@ mod turn;
 mod writer;
 
 pub use draft::{Block, ChoiceDraft, Draft};
+pub use dropped::Dropped;
 pub use encoder::{Encoder, Form};
 pub use failure::Failure;
 pub use front::Front;

@@ -10,6 +10,7 @@ mod held;
 #[cfg(test)]
 mod tests;
 
+use crate::dropped::Dropped;
 use crate::failure::Failure;
 use crate::step::{Step, Usage};
 use choice::{ChoiceTurn, Trouble};
@@ -39,6 +40,8 @@ pub(crate) struct Turn {
     pub has_content: bool,
     /// Whether the last step was emitted.
     pub is_done: bool,
+    /// What no step holds.
+    pub dropped: Dropped,
     has_usage: bool,
     /// The last `End` was emitted; `Usage` is still to come.
     has_ended: bool,
@@ -61,6 +64,9 @@ impl Turn {
     /// Takes the next event.
     pub fn push(&mut self, event: &Event<'_>, take: &mut TakeStep<'_>) {
         if self.is_done || self.has_ended && event.kind() != Kind::SessionStats {
+            let is_content =
+                matches!(event.kind(), Kind::ContentDelta | Kind::RefusalDelta | Kind::Thinking | Kind::ToolCall);
+            self.dropped.late += u64::from(is_content && self.failure.is_none());
             return;
         }
         if let Some(extras) = &mut self.extras {
@@ -210,7 +216,7 @@ impl Turn {
         }
         let is_whole = self.is_whole;
         self.choices.place(0, || ChoiceTurn::new(is_whole));
-        let Turn { model, has_begun, has_content, choices, .. } = self;
+        let Turn { model, has_begun, has_content, choices, dropped, .. } = self;
         let mut trouble = None;
         for (number, choice) in choices.by_number() {
             let mut out = Emitter { model, number, has_begun, has_content, take };
@@ -218,6 +224,7 @@ impl Turn {
                 trouble = Some(first);
                 break;
             }
+            dropped.cut_calls += choice.unsent();
         }
         if let Some(trouble) = trouble {
             return self.fail(trouble.failure(), take);

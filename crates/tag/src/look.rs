@@ -251,6 +251,12 @@ impl Look {
         &self.markers
     }
 
+    /// The markers around reasoning, for tests.
+    #[doc(hidden)]
+    pub fn reasoning_marks(&self) -> impl Iterator<Item = &'static str> {
+        self.reasoning.iter().flat_map(|(open, close)| [*open, *close])
+    }
+
     /// Every marker, for tests that make texts of them.
     #[doc(hidden)]
     pub fn texts(&self) -> impl Iterator<Item = &'static str> {

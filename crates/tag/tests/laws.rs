@@ -36,6 +36,9 @@ fn split(dialects: &str, known: Known, text: &str, seed: u64) -> Result<Found, S
         if found.passed != text {
             return Err(format!("{dialects}, {known:?}, {text:?}\n comes out ({how}) as {:?}", found.passed));
         }
+        if !found.lost.is_empty() {
+            return Err(format!("{dialects}, {known:?}, {text:?}\n loses ({how}) {:?}: {:?}", found.lost, found.items));
+        }
     }
     Ok(whole)
 }
@@ -68,6 +71,35 @@ proptest! {
             if let Err(why) = split(names, known, &text, seed) {
                 prop_assert!(false, "{}", why);
             }
+        }
+    }
+}
+
+/// What frames neither a call nor reasoning nor a message is left out only with a warning that names it.
+#[test]
+fn what_is_dropped_is_named() {
+    for (dialect, text, dropped) in [
+        ("hermes", "a <|im_end|> b<|endoftext|>", &["<|im_end|>", "<|endoftext|>"][..]),
+        ("hermes", "</think>Yes.", &["</think>"]),
+        (
+            "kimi-k2",
+            "<|tool_calls_section_begin|><|tool_calls_section_end|>Done.",
+            &["<|tool_calls_section_begin|><|tool_calls_section_end|>"],
+        ),
+        ("hermes", "<think>Hm.</think>Yes.", &[]),
+        (
+            "harmony",
+            "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Yes.<|return|>",
+            &[],
+        ),
+    ] {
+        for names in [dialect, "auto"] {
+            let found = split(names, PLAIN, text, 7).unwrap_or_else(|why| panic!("{why}"));
+            let named = found.items.iter().filter_map(|item| match item {
+                Item::Warning("tag_dropped", _, raw) => Some(&raw[..]),
+                _ => None,
+            });
+            assert_eq!(named.collect::<Vec<_>>(), dropped, "{names}: {text}: {:?}", found.items);
         }
     }
 }

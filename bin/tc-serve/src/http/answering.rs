@@ -86,7 +86,7 @@ impl Answering {
     pub fn note(&self, line: &mut AccessLine) {
         let counts = self.pipe.counts();
         (line.calls, line.warnings) = (counts.calls, counts.warnings);
-        self.pipe.take_notes(&mut line.notes);
+        line.answer_notes = self.pipe.notes();
         line.error = self.pipe.failure().map(|failure| failure.code);
     }
 }

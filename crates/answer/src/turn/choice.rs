@@ -66,6 +66,8 @@ pub(super) struct ChoiceTurn {
     complete: usize,
     /// How many items have left the queue.
     left: usize,
+    /// How many calls were cut before the client got anything of them.
+    unsent: u64,
     /// The place of each call, counted from the first item of all: a queue of many calls is not searched.
     places: HashMap<Box<str>, usize>,
     /// A call in the queue is [`CallState::Whole`].
@@ -79,6 +81,11 @@ pub(super) struct ChoiceTurn {
 type Fed = Result<(), Trouble>;
 
 impl ChoiceTurn {
+    /// How many calls were cut before the client got anything of them.
+    pub fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
     /// Whether `Begin` was emitted.
     pub fn has_begun(&self) -> bool {
         self.has_begun
@@ -226,6 +233,8 @@ impl ChoiceTurn {
                     call.send(out);
                 } else if call.has_begun {
                     return Err(Trouble::Overlapped(call.name.clone()));
+                } else {
+                    self.unsent += 1;
                 }
             }
             // Of a call that was not sent the client gets nothing: the finish reason says that something is missing.

@@ -25,6 +25,9 @@ fn steps(events: &[&str], is_whole: bool) -> String {
     }
     turn.finish(&mut take);
     assert!(turn.is_done);
+    for (what, count) in turn.dropped.notes() {
+        writeln!(out, "note {what} {count}").unwrap();
+    }
     if let Some(failure) = turn.failure.filter(|_| !turn.has_begun) {
         writeln!(out, "status {} {}: {}", failure.status, failure.code, failure.message).unwrap();
     }

@@ -1,6 +1,7 @@
 //! One choice of a stream, whose text is read.
 
 use super::events::Events;
+use crate::outlet::{DROPPED, Outlet};
 use crate::parser::Parser;
 use event::Sink;
 use event::payload::Retract;
@@ -59,9 +60,14 @@ impl TagChoice {
             parser.forget_calls();
             parser.finish(true, events);
         });
+        if self.calls.is_empty() {
+            return;
+        }
         for index in self.calls.drain(..) {
             sink.emit(self.number, Retract { index: Some(index), tool_id: None, reason: "native_call".into() });
         }
+        let message = "dropped the calls in the text before this point, since the provider sends calls of its own";
+        Events::new(sink, self.number, &mut self.calls, warned).warning(DROPPED, message, "");
     }
 
     /// The text has ended; `cut`: before its own end.

@@ -19,6 +19,7 @@ fn a_native_call_takes_back_every_call_of_the_text_before_it_takes_their_indexes
         [
             r#"{"type":"tool_call_delta","index":0,"tool_name":"g","arguments":"{}","done":true,"from_text":true}"#,
             r#"{"type":"retract","index":0,"reason":"native_call"}"#,
+            r#"{"type":"warning","source":"tag-parse","code":"tag_dropped","message":"dropped the calls in the text before this point, since the provider sends calls of its own"}"#,
             native,
             CALL,
         ]

@@ -10,7 +10,7 @@ use crate::dialect::{Form, Scope};
 use crate::form::{ends_itself, is_fence};
 use crate::look::{Look, Marker, MarkerMeaning};
 use crate::mark::{Match, ceil, space};
-use crate::outlet::Outlet;
+use crate::outlet::{DROPPED, Outlet};
 use std::rc::Rc;
 
 impl Router {
@@ -148,6 +148,9 @@ impl Router {
                 return (Mode::Body(Prose::Answer, Exclusion::Nothing), marker.len());
             }
             Some(MarkerMeaning::Answer) => {
+                if !self.emitter.may_end_reasoning() {
+                    out.warning(DROPPED, "dropped the end of reasoning, since none was open", marker);
+                }
                 self.emitter.end_reasoning_late(self.position.is_first, out);
                 self.position.restart();
                 Mode::default()
@@ -155,7 +158,12 @@ impl Router {
             target => {
                 self.position.is_framed |= matches!(target, Some(MarkerMeaning::DroppedFirst));
                 self.emitter.decide(Prose::Answer, out);
-                if let Some(MarkerMeaning::Reasoning) = target { Prose::Reasoning.into() } else { Mode::default() }
+                if let Some(MarkerMeaning::Reasoning) = target {
+                    Prose::Reasoning.into()
+                } else {
+                    out.warning(DROPPED, &format!("dropped {}, a token of chat templates", marker.trim_end()), marker);
+                    Mode::default()
+                }
             }
         };
         out.left_out(marker);

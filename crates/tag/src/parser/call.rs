@@ -7,7 +7,7 @@ use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::{ArgumentsEnd, NO_TOOL, Op, Step};
 use crate::dialect::Form;
-use crate::outlet::{CallPiece, Outlet};
+use crate::outlet::{CallPiece, DROPPED, Outlet};
 use event::cut;
 
 /// An open call takes its text in steps of this many bytes, so that little is read again when it ends.
@@ -210,6 +210,16 @@ impl Router {
                 if !self.emitter.has_calls() {
                     // A section without a call: nothing of it can be reasoning.
                     self.emitter.decide(Prose::Answer, out);
+                }
+                if let CallStatus::Unlisted { .. } = call.status {
+                    self.emitter.warn(DROPPED, &format!("dropped a call beside others: {NO_TOOL}"), text, out);
+                } else if call.contest.first().is_some_and(|c| c.run.is_without_calls()) {
+                    self.emitter.warn(
+                        DROPPED,
+                        "dropped markers of a section, since no call follows them at once",
+                        text,
+                        out,
+                    );
                 }
                 self.emitter.left_out(text, out);
                 match call.status {

@@ -111,6 +111,11 @@ impl Run {
         !self.has_begun && !self.is_deep && !matches!(&self.engine, Engine::Envelope(e) if e.is_deep())
     }
 
+    /// Whether it has read no call so far.
+    pub fn is_without_calls(&self) -> bool {
+        self.whole == 0
+    }
+
     /// Whether the section begins with other text than a call.
     pub fn is_noise(&self) -> bool {
         matches!(self.place, Place::Noise | Place::Over)

@@ -34,6 +34,10 @@ pub struct Found {
     pub passed: String,
     /// The part of it that the parser drops.
     pub left_out: String,
+    /// What was dropped although it frames neither a call nor reasoning nor a message, and no warning names it.
+    pub lost: Vec<String>,
+    /// How many calls were announced when text was left out the last time.
+    framed: usize,
 }
 
 impl Found {
@@ -105,7 +109,30 @@ impl Outlet for Found {
     fn left_out(&mut self, text: &str) {
         self.passed.push_str(text);
         self.left_out.push_str(text);
+        let calls = self.items.iter().filter(|i| matches!(i, Item::Name(..))).count();
+        let has_call = std::mem::replace(&mut self.framed, calls) < calls;
+        // The note of a closing marker that came twice has no text.
+        let is_named = |i: &Item| matches!(i, Item::Warning(code, _, raw) if raw.contains(text) || *code == "tag_note");
+        // What ends a section comes after its last call, in a piece of its own. The end of a turn is not of a section.
+        let is_call = |i: &Item| matches!(i, Item::Name(..) | Item::Id(..) | Item::Arguments(..) | Item::Done(_));
+        let ends_calls = self.items.last().is_some_and(is_call) && !TURN_ENDS.contains(&text);
+        if !has_call && !ends_calls && !is_framing(text) && !self.items.last().is_some_and(is_named) {
+            self.lost.push(text.to_owned());
+        }
     }
+}
+
+/// Tokens that end a turn in the templates of many families.
+const TURN_ENDS: &[&str] = &["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "</s>"];
+
+/// Whether a text is framing by itself: markers around reasoning, the header of a message or its end, and white space.
+fn is_framing(text: &str) -> bool {
+    let is_message = |text: &str| {
+        let header = text.trim_start().strip_suffix("<|message|>");
+        header.is_some_and(|h| ["<|start|>", "<|channel|>", "to="].iter().any(|start| h.starts_with(start)))
+            || ["<|end|>", "<|return|>", "<|call|>", "<|eom|>", "<|eot|>"].contains(&text.trim_end())
+    };
+    text.trim().is_empty() || is_message(text) || look("auto").reasoning_marks().any(|mark| mark == text)
 }
 
 /// What is known when a text is read.
