@@ -101,7 +101,7 @@ pub struct LimitArgs {
     /// How many answers may be open at once for each key
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..1_000_000))]
     pub max_streams: u32,
-    /// How many requests may wait for a place; more get the status 429
+    /// How many requests of each key may wait for a place; more get the status 429
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub queue: usize,
     /// How long the head of a request may take

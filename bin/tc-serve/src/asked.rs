@@ -1,10 +1,13 @@
 //! What a client asks for, on its way to a source of events.
 
+use crate::places::KeyPlace;
 use ::upstream::{Api, InboundRequest};
 
 /// What a client asks for.
 #[derive(Debug)]
 pub struct Asked {
+    /// The client's key.
+    pub key: KeyPlace,
     /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.
     pub id: String,
     /// The API that the client speaks: the one whose members `request.params` are.

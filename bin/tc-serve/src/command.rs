@@ -37,7 +37,6 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 #[derive(Debug)]
 pub struct Command {
     words: Vec<String>,
-    processes: usize,
     places: Places,
     grace: Duration,
     timeout: Duration,
@@ -57,7 +56,7 @@ enum OutputEnd {
 }
 
 impl Command {
-    /// Prepares the command; `None` without one. `queue` requests at most wait for a process, `timeout` is the longest time
+    /// Prepares the command; `None` without one. At most `queue` requests of each key wait for a process, `timeout` is the longest time
     /// for an answer (10 minutes by default), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
     /// model that a client names.
     ///
@@ -77,11 +76,9 @@ impl Command {
         program::check(words)?;
         // What this process was started with, such as a lock of the caller's, is not the command's.
         close_fds::set_fds_cloexec(3, &[]);
-        let processes = usize::try_from(args.processes)?;
         Ok(Some(Command {
             words: words.clone(),
-            processes,
-            places: Places::new(processes, queue),
+            places: Places::new(usize::try_from(args.processes)?, queue),
             grace,
             timeout: timeout.unwrap_or(TIMEOUT),
             max_output: args.max_output,
@@ -92,7 +89,7 @@ impl Command {
 
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
-        let Some(place) = self.places.take().await else {
+        let Some(place) = self.places.take(asked.key).await else {
             return pipe.fail("too_many_requests", "all commands are taken, try again", 429, Some(FULL_MS));
         };
         let mut log = self.log.of_request(&asked.id);
@@ -188,7 +185,7 @@ impl Command {
 
     /// Waits until nothing of any command is left.
     pub async fn ended(&self) {
-        self.places.all_free(self.processes).await;
+        self.places.all_free().await;
     }
 }
 

@@ -1,52 +1,206 @@
 //! How many answers may be open at once, and how many requests may wait for a place.
 
-use std::cell::Cell;
-use std::sync::Arc;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
 
-/// Places for answers, and a queue before them.
+/// The place of a client's key in the list of keys; `None` where no key is asked for.
+pub type KeyPlace = Option<usize>;
+
+/// Places for answers, and a queue before them. All clones are the same.
+#[derive(Clone, Debug)]
+pub struct Places(Arc<PlacesState>);
+
 #[derive(Debug)]
-pub struct Places {
-    free: Arc<Semaphore>,
+struct PlacesState {
+    places: usize,
+    /// How many requests of each key may wait.
     queue: usize,
-    waiting: Cell<usize>,
+    line: Mutex<WaitingLine>,
+    /// A place has become free, and nobody waits for it.
+    freed: Notify,
 }
 
-/// A place, which is free again when this is dropped.
 #[derive(Debug)]
-pub struct Place(#[expect(dead_code, reason = "held until the answer has ended")] OwnedSemaphorePermit);
+struct WaitingLine {
+    free: usize,
+    /// The keys whose requests wait, in the order in which they get the next places: each gets one in turn, so that a key with many
+    /// requests delays another key by one.
+    keys: VecDeque<(KeyPlace, VecDeque<oneshot::Sender<Place>>)>,
+}
+
+/// A place, which the next request gets when this is dropped.
+#[derive(Debug)]
+pub struct Place(Arc<PlacesState>);
 
 impl Places {
-    /// `places` answers at once, and at most `queue` requests that wait.
+    /// `places` answers at once, and at most `queue` requests of each key that wait.
     pub fn new(places: usize, queue: usize) -> Places {
-        Places { free: Arc::new(Semaphore::new(places)), queue, waiting: Cell::new(0) }
+        let line = Mutex::new(WaitingLine { free: places, keys: VecDeque::new() });
+        Places(Arc::new(PlacesState { places, queue, line, freed: Notify::new() }))
     }
 
-    /// Takes a place, and waits for one if that is necessary; first come, first served. `None` when too many wait already.
-    pub async fn take(&self) -> Option<Place> {
-        if let Ok(place) = Arc::clone(&self.free).try_acquire_owned() {
-            return Some(Place(place));
+    /// Takes a place for a request with `key`, and waits for one if that is necessary; first come, first served among those of one key.
+    /// `None` when too many of the key wait already.
+    pub async fn take(&self, key: KeyPlace) -> Option<Place> {
+        let place = {
+            let line = &mut *self.0.line();
+            if line.free > 0 {
+                line.free -= 1;
+                return Some(Place(Arc::clone(&self.0)));
+            }
+            line.join(key, self.0.queue)?
+        };
+        let mut waiting = Waiting { places: &self.0, key, place };
+        (&mut waiting.place).await.ok()
+    }
+
+    /// Waits until all places are free.
+    pub async fn all_free(&self) {
+        loop {
+            let freed = self.0.freed.notified();
+            if self.0.line().free == self.0.places {
+                return;
+            }
+            freed.await;
         }
-        if self.waiting.get() >= self.queue {
+    }
+}
+
+impl PlacesState {
+    /// The line. Whoever held it when it panicked has left it whole: no step of a change can fail.
+    fn line(&self) -> MutexGuard<'_, WaitingLine> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl WaitingLine {
+    /// Lets a request wait; `None` where `queue` of its key wait.
+    fn join(&mut self, key: KeyPlace, queue: usize) -> Option<oneshot::Receiver<Place>> {
+        let at = self.keys.iter().position(|(other, _)| *other == key);
+        if at.map_or(0, |at| self.keys[at].1.len()) >= queue {
             return None;
         }
-        self.waiting.set(self.waiting.get() + 1);
-        let _waiting = Waiting(&self.waiting);
-        Arc::clone(&self.free).acquire_owned().await.ok().map(Place)
+        let (sender, receiver) = oneshot::channel();
+        match at {
+            Some(at) => self.keys[at].1.push_back(sender),
+            None => self.keys.push_back((key, VecDeque::from([sender]))),
+        }
+        Some(receiver)
     }
 
-    /// Waits until all `places` are free.
-    pub async fn all_free(&self, places: usize) {
-        // The error of a semaphore that was closed: nobody holds a place then.
-        drop(self.free.acquire_many(u32::try_from(places).unwrap_or(u32::MAX)).await);
+    /// Takes the request that is next out of the line.
+    fn next(&mut self) -> Option<oneshot::Sender<Place>> {
+        let (key, mut waiting) = self.keys.pop_front()?;
+        let next = waiting.pop_front();
+        if !waiting.is_empty() {
+            self.keys.push_back((key, waiting));
+        }
+        next
+    }
+
+    /// Takes the requests of `key` whose clients have left out of the line.
+    fn leave(&mut self, key: KeyPlace) {
+        self.keys.retain_mut(|(other, waiting)| {
+            if *other == key {
+                waiting.retain(|request| !request.is_closed());
+            }
+            !waiting.is_empty()
+        });
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let next = {
+            let line = &mut *self.0.line();
+            let next = line.next();
+            line.free += usize::from(next.is_none());
+            next
+        };
+        match next {
+            // A place that its client does not take any more is dropped here, and so goes to the one after it.
+            Some(next) => drop(next.send(Place(Arc::clone(&self.0)))),
+            None => self.0.freed.notify_waiters(),
+        }
     }
 }
 
 /// One request in the queue; a client that leaves leaves it, too.
-struct Waiting<'q>(&'q Cell<usize>);
+struct Waiting<'q> {
+    places: &'q PlacesState,
+    key: KeyPlace,
+    place: oneshot::Receiver<Place>,
+}
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.set(self.0.get() - 1);
+        self.place.close();
+        self.places.line().leave(self.key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    type Taking<'p> = Pin<Box<dyn Future<Output = Option<Place>> + 'p>>;
+
+    fn poll(taking: &mut Taking<'_>) -> Poll<Option<Place>> {
+        taking.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    fn waits<'p>(places: &'p Places, key: usize) -> Taking<'p> {
+        let mut taking: Taking<'p> = Box::pin(places.take(Some(key)));
+        assert!(poll(&mut taking).is_pending());
+        taking
+    }
+
+    #[test]
+    fn keys_take_turns_and_requests_of_one_key_stay_in_order() {
+        let places = Places::new(1, 9);
+        let Poll::Ready(Some(mut held)) = poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)) else {
+            panic!("a place is free")
+        };
+        let mut waiting: Vec<_> = [0, 0, 0, 1, 1, 2].into_iter().map(|key| (key, waits(&places, key))).collect();
+        let mut order = vec![];
+        while !waiting.is_empty() {
+            drop(held);
+            let mut next = waiting.iter_mut().enumerate().filter_map(|(at, (_, taking))| match poll(taking) {
+                Poll::Ready(place) => Some((at, place.expect("a place"))),
+                Poll::Pending => None,
+            });
+            let (at, place) = next.next().expect("somebody is next");
+            assert!(next.next().is_none(), "two have one place");
+            held = place;
+            // The first of those that are left of this key.
+            assert!(waiting[..at].iter().all(|(key, _)| *key != waiting[at].0));
+            order.push(waiting.remove(at).0);
+        }
+        assert_eq!(order, [0, 1, 2, 0, 1, 0]);
+    }
+
+    #[test]
+    fn each_key_has_its_queue_and_who_leaves_frees_it() {
+        let places = Places::new(1, 1);
+        let Poll::Ready(held) = poll(&mut (Box::pin(places.take(None)) as Taking<'_>)) else {
+            panic!("a place is free")
+        };
+        let mut first = waits(&places, 0);
+        let refused = || matches!(poll(&mut (Box::pin(places.take(Some(0))) as Taking<'_>)), Poll::Ready(None));
+        assert!(refused());
+        let other = waits(&places, 1);
+        drop(other);
+        let other = waits(&places, 1);
+        // One that leaves after it got the place hands it on.
+        drop(held);
+        let Poll::Ready(Some(held)) = poll(&mut first) else { panic!("the first is next") };
+        drop(held);
+        drop(other);
+        let mut free = std::pin::pin!(places.all_free());
+        assert!(free.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
     }
 }

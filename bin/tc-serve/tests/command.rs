@@ -3,7 +3,7 @@
 mod service;
 
 use rustix::process::Signal;
-use service::{PATIENCE, Service};
+use service::{PATIENCE, Service, request};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -235,6 +235,44 @@ fn a_client_that_leaves_before_the_first_byte_ends_all_its_processes() {
 }
 
 #[test]
+fn a_client_that_leaves_behind_further_bytes_is_noticed() {
+    for count in [10, 100_000, 20 << 20] {
+        let file = folder(&format!("behind-{count}")).join("ids");
+        let service = serve(&["--grace", "100ms"], &stubborn(&file));
+        let mut client = service.send("POST", CHAT, &format!("{JSON}connection: keep-alive\r\n"), STREAM);
+        client.write(&vec![b'x'; count]);
+        until("the processes start", || lines(&file).len() == 3);
+        drop(client);
+        until("all have ended", || !lines(&file).iter().any(|id| is_running(id)));
+    }
+}
+
+#[test]
+fn requests_behind_another_are_answered_unless_they_are_too_many() {
+    let folder = folder("pipelined");
+    let go = folder.join("go");
+    let script = format!(
+        "[ -p {go} ] || mkfifo {go}; cat >/dev/null; start; text Hello; read -r line <{go}; end",
+        go = go.display()
+    );
+    let service = serve(&["--processes", "1"], &script);
+    let keep = format!("{JSON}connection: keep-alive\r\n");
+    for (behind, answers) in
+        [(request("POST", CHAT, JSON, STREAM), 2), (request("POST", CHAT, JSON, &" ".repeat(1 << 20)), 1)]
+    {
+        let mut client = service.send("POST", CHAT, &keep, STREAM);
+        client.write(behind.as_bytes());
+        for _ in 0..answers {
+            client.until("Hello");
+            std::fs::write(&go, "go\n").expect("the command waits");
+        }
+        let text = client.rest();
+        assert_eq!(text.body.matches("Hello").count(), answers.min(1), "{}", text.body);
+        assert_eq!(client.text().matches("data: [DONE]").count(), answers, "{}", client.text());
+    }
+}
+
+#[test]
 fn a_client_that_leaves_in_the_middle_lets_the_command_end_by_itself() {
     let folder = folder("term");
     let ended = folder.join("ended");
@@ -291,6 +329,48 @@ fn requests_wait_for_a_process_and_one_too_many_is_refused() {
     std::fs::write(&go, "go\n").expect("the last waits");
     assert_eq!(last.rest().status, 200);
     assert_eq!(lines(&begun).len(), 2);
+}
+
+#[test]
+fn keys_take_turns_at_the_commands() {
+    let folder = folder("turns");
+    let (begun, go, keys) = (folder.join("begun"), folder.join("go"), folder.join("keys"));
+    std::fs::write(&keys, "key-of-the-first-one\nkey-of-another-one\n").expect("a file");
+    let script = format!(
+        "{EVENTS} [ -p {go} ] || mkfifo {go}; read -r request; cat >/dev/null
+        case $request in *'\"model\":\"a\"'*) echo a;; *) echo b;; esac >>{}; read -r line <{go}; answer Hello",
+        begun.display(),
+        go = go.display()
+    );
+    let keys = keys.display().to_string();
+    let options = ["--processes", "1", "--queue", "3", "--grace", "5s", "--key-file", &keys, "--", &script];
+    let service = Service::start(&options);
+    let ask = |model: &str, key: &str| {
+        let body = WHOLE.replacen("\"m\"", &format!("\"{model}\""), 1);
+        service.send("POST", CHAT, &format!("{JSON}x-api-key: {key}\r\n"), &body)
+    };
+    let _first = ask("a", "key-of-the-first-one");
+    until("the first runs", || lines(&begun).len() == 1);
+    // Of the next four of each key three wait, as the answer to one shows.
+    let clients: Vec<_> = [("a", "key-of-the-first-one"), ("b", "key-of-another-one")]
+        .into_iter()
+        .map(|(model, key)| {
+            let four = [(); 4].map(|()| ask(model, key));
+            for client in &four {
+                client.stream.set_nonblocking(true).expect("a socket");
+            }
+            let has_answer = |client: &service::Client| client.stream.peek(&mut [0]).is_ok();
+            until("one is refused", || four.iter().filter(|client| has_answer(client)).count() == 1);
+            four
+        })
+        .collect();
+    for count in 2..=7 {
+        std::fs::write(&go, "go\n").expect("a command waits");
+        until("the next runs", || lines(&begun).len() == count);
+    }
+    std::fs::write(&go, "go\n").expect("the last waits");
+    assert_eq!(lines(&begun).concat(), "aababab");
+    drop(clients);
 }
 
 #[test]

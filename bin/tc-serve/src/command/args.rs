@@ -4,7 +4,7 @@
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Command")]
 pub struct CommandArgs {
-    /// How many commands may run at once; further requests wait, as many as --queue says
+    /// How many commands may run at once; further requests wait, as many of each key as --queue says, and the keys take turns
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub processes: u32,
     /// How much a command may write for one answer (K, M and G are understood)

@@ -40,6 +40,11 @@ impl Exchange {
         Exchange { phase, log, line, begun: Instant::now(), has_ended: false }
     }
 
+    /// The whole request has come, and the client waits for its answer.
+    pub fn begin_answer(&self) {
+        self.phase.begin_answer();
+    }
+
     /// What the log will have.
     pub fn line(&mut self) -> &mut AccessLine {
         &mut self.line

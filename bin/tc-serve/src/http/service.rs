@@ -5,7 +5,7 @@ use super::route::Route;
 use crate::access_log::AccessLog;
 use crate::args::{Keys, Limits, Settings};
 use crate::pipe::PipeSettings;
-use crate::places::Places;
+use crate::places::{KeyPlace, Places};
 use crate::server::Ending;
 use crate::source::Source;
 use anyhow::Result;
@@ -30,7 +30,7 @@ pub struct Service {
     seed: [u8; 16],
     requests: Cell<u64>,
     /// The places for answers, by the place of the key in the list.
-    places: RefCell<HashMap<Option<usize>, Rc<Places>>>,
+    places: RefCell<HashMap<KeyPlace, Places>>,
 }
 
 /// What is known of a request once its head has passed the gate.
@@ -40,7 +40,7 @@ pub struct Admitted {
     /// What its path is for.
     pub route: Route,
     /// The place of the client's key in the list.
-    pub key: Option<usize>,
+    pub key: KeyPlace,
 }
 
 impl Service {
@@ -91,9 +91,8 @@ impl Service {
     }
 
     /// The places for answers of one key.
-    pub(super) fn places(&self, key: Option<usize>) -> Rc<Places> {
+    pub(super) fn places(&self, key: KeyPlace) -> Places {
         let mut all = self.places.borrow_mut();
-        let new = || Rc::new(Places::new(self.limits.streams, self.limits.queue));
-        Rc::clone(all.entry(key).or_insert_with(new))
+        all.entry(key).or_insert_with(|| Places::new(self.limits.streams, self.limits.queue)).clone()
     }
 }

@@ -30,6 +30,7 @@ impl Service {
         exchange: &mut Exchange,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let (headers, bytes) = body::read(request, &self.limits).await?;
+        exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = api_of(front);
         let inbound = body::inbound(api, &bytes).await?;
@@ -48,9 +49,15 @@ impl Service {
             (Output::Answer(Box::new(Encoder::new(front, form, options))), kind)
         };
         drop(bytes);
-        let asked = Asked { id: admitted.id.clone(), api, request: inbound, headers: forwarded(api, &headers) };
+        let asked = Asked {
+            key: admitted.key,
+            id: admitted.id.clone(),
+            api,
+            request: inbound,
+            headers: forwarded(api, &headers),
+        };
         drop(headers);
-        let mut answering = self.answering(asked, output, admitted.key);
+        let mut answering = self.answering(asked, output);
         answering.until_known(is_stream.then_some(self.limits.status_time)).await;
         answering.note(exchange.line());
         if let Some(failure) = answering.refusal() {
@@ -68,7 +75,7 @@ impl Service {
         Ok(response)
     }
 
-    fn answering(self: &Rc<Self>, asked: Asked, output: Output, key: Option<usize>) -> Box<Answering> {
+    fn answering(self: &Rc<Self>, asked: Asked, output: Output) -> Box<Answering> {
         let search = match asked.request.tool_choice.as_deref() {
             _ if !self.source.reads_text() => TextSearch::Nothing,
             Some("none") => TextSearch::Reasoning,
@@ -77,9 +84,9 @@ impl Service {
         let pipe = Rc::new(Pipe::new(self.pipe.clone(), search, self.source.turns(&asked.request), output));
         let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
         let work = async move {
-            let places = service.places(key);
+            let places = service.places(asked.key);
             let answer = async {
-                match places.take().await {
+                match places.take(asked.key).await {
                     Some(_place) => service.source.run(&asked, &feed).await,
                     None => feed.fail("too_many_requests", "too many answers are open", 429, Some(FULL_MS)),
                 }

@@ -77,18 +77,18 @@ impl Connections {
             // `TimedWire` has the limits on time. A client that closes its side has left.
             builder.header_read_timeout(None).half_close(false).max_buf_size(64 << 10).max_header_size(HEAD);
             let mut connection = pin!(builder.serve_connection(TokioIo::new(wire.clone()), answer));
-            // An error here means that the client broke HTTP or has left. hyper has sent what can still be sent, so the error is dropped.
-            tokio::select! {
-                biased;
-                _ = connection.as_mut() => return,
-                () = wire.left() => return,
-                () = ending.begun() => {}
-            }
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                biased;
-                _ = connection => {}
-                () = wire.left() => {}
+            let mut is_last = false;
+            loop {
+                // An error here means that the client broke HTTP or has left. hyper has sent what can still be sent, so the error is dropped.
+                tokio::select! {
+                    biased;
+                    _ = connection.as_mut() => return,
+                    () = wire.left() => return,
+                    () = wire.overrun(), if !is_last => {}
+                    () = ending.begun(), if !is_last => {}
+                }
+                connection.as_mut().graceful_shutdown();
+                is_last = true;
             }
         });
     }

@@ -12,6 +12,8 @@ pub struct ConnectionPhase {
     deadline: Cell<Option<Instant>>,
     /// Whether the first byte of a head is still to come.
     is_idle: Cell<bool>,
+    /// Whether a whole request has come, and its answer is not complete.
+    is_answering: Cell<bool>,
     header_time: Duration,
     idle_time: Duration,
 }
@@ -21,7 +23,8 @@ impl ConnectionPhase {
     pub fn new(limits: &Limits) -> ConnectionPhase {
         let deadline = Cell::new(Some(Instant::now() + limits.header_time));
         let (header_time, idle_time) = (limits.header_time, limits.connection_time);
-        ConnectionPhase { deadline, is_idle: Cell::new(false), header_time, idle_time }
+        let (is_idle, is_answering) = (Cell::new(false), Cell::new(false));
+        ConnectionPhase { deadline, is_idle, is_answering, header_time, idle_time }
     }
 
     /// The head of a request is complete.
@@ -30,8 +33,19 @@ impl ConnectionPhase {
         self.deadline.set(None);
     }
 
+    /// The body of the request is complete.
+    pub fn begin_answer(&self) {
+        self.is_answering.set(true);
+    }
+
+    /// Whether the next bytes are those of another request.
+    pub fn is_answering(&self) -> bool {
+        self.is_answering.get()
+    }
+
     /// The response is complete.
     pub fn end_request(&self) {
+        self.is_answering.set(false);
         self.is_idle.set(true);
         self.deadline.set(Some(Instant::now() + self.idle_time));
     }

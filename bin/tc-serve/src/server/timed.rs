@@ -4,6 +4,7 @@ use super::phase::ConnectionPhase;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -22,9 +23,16 @@ struct TimedState<S> {
     reader_time: Duration,
     reading: Timer,
     writing: Timer,
-    /// Bytes that were read to find out whether the client is still there.
+    /// Bytes of further requests, which were read to find out whether the client is still there.
     ahead: Vec<u8>,
+    /// There were more of them than are kept, so that none can be answered.
+    has_overrun: bool,
 }
+
+/// The most bytes that are kept of what a client sends behind a request while that is answered. No client needs many: a request whose
+/// repetition may do harm is not to be sent before the answer to another
+/// ([RFC 9112, section 9.3.2](https://www.rfc-editor.org/rfc/rfc9112#section-9.3.2)).
+const AHEAD: usize = 64 << 10;
 
 impl<S> Clone for TimedWire<S> {
     fn clone(&self) -> Self {
@@ -65,31 +73,45 @@ impl<S: AsyncRead + Unpin> TimedWire<S> {
     /// A connection that has just been accepted.
     pub fn new(wire: S, phase: Rc<ConnectionPhase>, reader_time: Duration) -> Self {
         let (reading, writing, ahead) = (Timer::default(), Timer::default(), Vec::new());
-        TimedWire(Rc::new(RefCell::new(TimedState { wire, phase, reader_time, reading, writing, ahead })))
+        let has_overrun = false;
+        TimedWire(Rc::new(RefCell::new(TimedState { wire, phase, reader_time, reading, writing, ahead, has_overrun })))
     }
 
-    /// Waits until the client has left in the middle of an answer. hyper looks for that only while it expects another request.
+    /// Waits until the client has left in the middle of an answer. hyper looks for that only while it expects another request. All that the
+    /// client sends is read: its end is behind it.
     pub async fn left(&self) {
         poll_fn(|cx| self.0.borrow_mut().poll_left(cx)).await;
+    }
+
+    /// Waits until the client has sent more behind a request than is kept. Only [`TimedWire::left`] finds that out, so the two are polled
+    /// together, in this order.
+    pub async fn overrun(&self) {
+        poll_fn(|_| if self.0.borrow().has_overrun { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 }
 
 impl<S: AsyncRead + Unpin> TimedState<S> {
     fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        // Bytes of the next request show that the client is there.
-        if self.phase.deadline().is_some() || !self.ahead.is_empty() {
+        if !self.phase.is_answering() {
             return Poll::Pending;
         }
-        let mut block = [0; 1024];
-        let mut buf = ReadBuf::new(&mut block);
-        match ready!(Pin::new(&mut self.wire).poll_read(cx, &mut buf)) {
-            Ok(()) if !buf.filled().is_empty() => {
-                self.ahead.extend_from_slice(buf.filled());
-                // They may be those of a body that is read now.
-                cx.waker().wake_by_ref();
-                Poll::Pending
+        loop {
+            let mut block = [MaybeUninit::uninit(); 4096];
+            let mut buf = ReadBuf::uninit(&mut block);
+            match ready!(Pin::new(&mut self.wire).poll_read(cx, &mut buf)) {
+                Ok(()) if buf.filled().is_empty() => return Poll::Ready(()),
+                Err(_) => return Poll::Ready(()),
+                Ok(()) if self.has_overrun => {}
+                Ok(()) if self.ahead.len() + buf.filled().len() > AHEAD => {
+                    self.has_overrun = true;
+                    self.ahead = Vec::new();
+                }
+                Ok(()) => {
+                    self.ahead.extend_from_slice(buf.filled());
+                    // hyper waits for bytes of the wire, and these are not there any more.
+                    cx.waker().wake_by_ref();
+                }
             }
-            _ => Poll::Ready(()),
         }
     }
 }
@@ -110,7 +132,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedWire<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self.0.borrow_mut();
         let before = buf.filled().len();
-        let result = if this.ahead.is_empty() {
+        let result = if this.has_overrun {
+            // The connection ends with the answer, and nothing more is read of it.
+            if this.phase.is_answering() { Poll::Pending } else { Poll::Ready(Ok(())) }
+        } else if this.ahead.is_empty() {
             Pin::new(&mut this.wire).poll_read(cx, buf)
         } else {
             let count = this.ahead.len().min(buf.remaining());

@@ -163,6 +163,11 @@ impl Client {
         Response::of(&self.bytes)
     }
 
+    /// All that has come.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+
     /// Waits until the server closes the connection.
     pub fn closed(&mut self) {
         while self.read() {}
