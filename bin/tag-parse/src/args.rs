@@ -88,6 +88,7 @@ impl Args {
                 .transpose()?
                 .map(Rc::new),
             prefill: self.prefill.clone(),
+            eager: false,
         })
     }
 

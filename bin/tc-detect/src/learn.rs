@@ -200,7 +200,15 @@ impl Checker for Counted {
         self.checker.end(ending)
     }
 
+    fn reads_past_verdict(&self) -> bool {
+        self.checker.reads_past_verdict()
+    }
+
     fn revises_no(&self) -> bool {
         self.checker.revises_no()
+    }
+
+    fn overturned(&self) -> Option<bool> {
+        self.checker.overturned()
     }
 }

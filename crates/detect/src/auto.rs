@@ -3,7 +3,7 @@
 //! `words.rs` has the words by which models announce a call, `signs.rs` reads a text for them
 //! (`sign.rs` is how strong each is), `origin.rs` is what the start of a stream
 //! shows of its model and tools, `table.rs` holds the learned counts, `limits.rs` turns these into the places at which the risk falls
-//! under a limit, and `observer.rs` counts one more stream. `docs/auto.md` explains the model.
+//! under a limit, `texts.rs` reads a text for calls, and `observer.rs` counts one more stream. `docs/auto.md` explains the model.
 
 mod limits;
 mod observation;
@@ -12,6 +12,7 @@ mod origin;
 mod sign;
 mod signs;
 mod table;
+mod texts;
 mod words;
 
 pub(crate) use limits::Limits;
@@ -21,3 +22,4 @@ pub(crate) use origin::Origin;
 pub(crate) use sign::Sign;
 pub(crate) use signs::Signs;
 pub use table::{Table, TableError};
+pub(crate) use texts::Texts;

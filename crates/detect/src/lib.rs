@@ -15,6 +15,7 @@ mod head;
 mod machine;
 mod remembered;
 mod settings;
+mod text_calls;
 
 pub use answers::{Answers, StreamAnswer};
 pub use checker::{CallFilter, Checker, CheckerRow, Checkers, Factory, StreamEnding, Verdict};

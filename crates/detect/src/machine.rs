@@ -136,7 +136,10 @@ impl Detect {
                 let verdict = choice.checker.end(ending);
                 self.decide(at, verdict, false, out);
             } else if choice.decided == Some(false) && choice.checker.revises_no() {
-                choice.checker.end(ending); // it has read on, and may count the stream
+                // It has read on: the text may have been a call after all.
+                if let Some(yes) = choice.checker.end(ending).filter(|verdict| verdict.tool_call) {
+                    self.decide(at, Some(yes), true, out);
+                }
             } else if choice.decided == Some(true) && choice.is_overturned(ending) && !ending.is_failure() {
                 // Only now: after a retract another call could still have come.
                 self.decide(at, Some(Verdict::new(false, "every call was retracted")), true, out);

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use event::Scanner;
+use event::payload::FinishReason;
 use std::rc::Rc;
 use toolpipe_detect::auto::{Observer, Table};
-use toolpipe_detect::{CallFilter, Settings, checkers, checkers_with};
+use toolpipe_detect::{CallFilter, Settings, StreamEnding, checkers, checkers_with};
 
 const START: &str = r#"{"type":"stream_start","v":1,"api":"anthropic","model":"claude-x"}"#;
 
@@ -176,4 +177,52 @@ fn the_name_of_a_tool_is_waited_for() {
     };
     assert!(decides("forecast", "The weather is fine") && !decides("forecast", "The forecast is fine"));
     assert!(decides("the", "The weather is fine"));
+}
+
+/// The decisions of `auto` about a stream of a request with the tool `f`, if its text comes in these pieces: each with the characters
+/// that had come.
+fn decisions(pieces: &[&str]) -> Vec<(bool, usize)> {
+    let start = r#"{"type":"stream_start","v":1,"api":"openai-chat","model":"gpt-4o","tools":[{"name":"f"}]}"#;
+    let mut scanner = Scanner::default();
+    let mut checker = checkers("auto", &CallFilter::default()).unwrap()(&scanner.read(start).unwrap())();
+    let (mut found, mut chars) = (Vec::new(), 0);
+    for piece in pieces {
+        chars += piece.chars().count();
+        let text = piece.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let line = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
+        found.extend(checker.push(&scanner.read(&line).unwrap()).map(|verdict| (verdict.tool_call, chars)));
+    }
+    found.extend(checker.end(StreamEnding::Stream(FinishReason::Stop)).filter(|v| v.tool_call).map(|_| (true, chars)));
+    found
+}
+
+/// Whatever the split, the same decisions are made in the same order: a call behind the text of a no does not hide the no.
+#[test]
+fn a_split_changes_no_decision_about_a_call_in_the_text() {
+    let call = "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>";
+    let long = "Paris lies on the river Seine in the north of France. The city has two million people, and it is known for bread.";
+    for (text, want) in [
+        (format!("Look. {call}"), vec![true]),
+        (format!("{long} {call}"), vec![false, true]),
+        (format!("{{\"name\": \"f\", \"arguments\": {{}}}}"), vec![true]),
+        (format!("{long} <tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>"), vec![false]),
+        (format!("<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call> {long}"), vec![]), // a name of a tool is waited for
+    ] {
+        let answers = |pieces: &[&str]| decisions(pieces).iter().map(|(yes, _)| *yes).collect::<Vec<_>>();
+        let single: Vec<String> = text.chars().map(String::from).collect();
+        assert_eq!(answers(&single.iter().map(String::as_str).collect::<Vec<_>>()), want, "{text}");
+        for (cut, _) in text.char_indices() {
+            let (before, after) = text.split_at(cut);
+            assert_eq!(answers(&[before, after]), want, "{before:?} + {after:?}");
+        }
+    }
+}
+
+/// Text without markers is judged as fast where tools are offered, although the prompt may have opened reasoning.
+#[test]
+fn text_without_markers_is_not_held_back() {
+    let text = "Paris lies on the river Seine in the north of France. The city has two million people, and it is known for bread.";
+    let single: Vec<String> = text.chars().map(String::from).collect();
+    let found = decisions(&single.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(matches!(found[..], [(false, at)] if at < text.len()), "{found:?}");
 }

@@ -33,6 +33,9 @@ pub struct Options {
     pub needs_tools: bool,
     /// The end of the prompt; without it that of `stream_start`.
     pub prefill: Option<String>,
+    /// The beginning of a text whose prompt is not known is emitted at once, in dialects whose prompt seldom opens reasoning. If it
+    /// turns out to be reasoning, its calls are retracted.
+    pub eager: bool,
 }
 
 /// What all streams of a run share: the options, and what was built for the streams before, which are often alike.
@@ -84,7 +87,7 @@ impl Streams {
         // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
-        tag.setting = Some(Setting { look, tools, prefill });
+        tag.setting = Some(Setting { look, tools, prefill, eager: options.eager });
         tag
     }
 
@@ -131,6 +134,7 @@ struct Setting {
     look: Rc<Look>,
     tools: Option<Rc<ToolList>>,
     prefill: Option<String>,
+    eager: bool,
 }
 
 impl Tag {
@@ -176,7 +180,10 @@ impl Tag {
 fn place(setting: &Option<Setting>, choices: &mut Choices<TagChoice>, number: u32) -> Option<usize> {
     let setting = setting.as_ref()?;
     Some(choices.place(number, || {
-        let parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
+        let mut parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
+        if setting.eager {
+            parser.emit_beginning();
+        }
         TagChoice::new(number, parser)
     }))
 }

@@ -163,6 +163,12 @@ impl Parser {
         }
     }
 
+    /// Before the first text: the beginning is emitted at once, unless its prompt usually opens reasoning. If it turns out to be
+    /// reasoning, its calls are retracted.
+    pub fn emit_beginning(&mut self) {
+        self.router.emitter.emit_beginning();
+    }
+
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
         let mode = loop {

@@ -3,40 +3,71 @@
 use super::observation::Observation;
 use super::origin::Origin;
 use super::signs::Signs;
-use crate::checker::{CallFilter, Meaning};
+use super::texts::Texts;
+use crate::checker::{CallFilter, Meaning, StreamEnding};
+use crate::text_calls::{Found, TextCalls};
+use event::payload::FinishReason;
 use event::{Event, Kind};
 
-/// Reads choice 0 of a stream up to its first call.
-#[derive(Debug)]
+/// Reads choice 0 of a stream up to its first call, in an event or in the text.
 pub struct Observer {
+    text: TextCalls,
+    seen: Seen,
+}
+
+struct Seen {
     origin: Origin,
     calls: CallFilter,
     signs: Signs,
     has_call: bool,
 }
 
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").field("signs", &self.seen.signs).finish_non_exhaustive()
+    }
+}
+
 impl Observer {
     /// Of the stream that `first` begins; [`Observer::push`] takes this event too.
     pub fn new(first: &Event<'_>) -> Self {
-        Observer { origin: Origin::read(first), calls: CallFilter::default(), signs: Signs::default(), has_call: false }
+        let (origin, calls) = (Origin::read(first), CallFilter::default());
+        let text = TextCalls::new(Texts::default().begin(&origin, first), calls.clone());
+        Observer { text, seen: Seen { origin, calls, signs: Signs::default(), has_call: false } }
     }
 
     /// Takes the next event; those of other choices do not count.
     pub fn push(&mut self, event: &Event<'_>) {
-        if self.has_call || event.choice() != 0 {
-            return;
-        }
-        match self.calls.meaning(event) {
-            Meaning::Call(_) => self.has_call = true,
-            Meaning::Text(text) => drop(self.signs.push(&text, &self.origin.tools, None)),
-            _ if event.kind() == Kind::ServerItem => self.signs.item(),
-            _ => {}
+        let Observer { text, seen } = self;
+        if !seen.has_call && event.choice() == 0 {
+            text.push(event, &mut |found| seen.take(found));
         }
     }
 
-    /// Ends the stream.
-    pub fn end(mut self) -> Observation {
-        let runs = self.signs.runs(&self.origin.tools);
-        Observation { chars: self.signs.chars(), has_call: self.has_call, origin: self.origin, runs }
+    /// Ends the stream, which did not fail.
+    pub fn end(self) -> Observation {
+        let Observer { mut text, mut seen } = self;
+        if !seen.has_call {
+            text.end(StreamEnding::Stream(FinishReason::Stop), &mut |found| seen.take(found));
+        }
+        let runs = seen.signs.runs(&seen.origin.tools);
+        Observation { chars: seen.signs.chars(), has_call: seen.has_call, origin: seen.origin, runs }
+    }
+}
+
+impl Seen {
+    fn take(&mut self, found: Found<'_, '_>) {
+        let Seen { origin, calls, signs, has_call } = self;
+        match found {
+            _ if *has_call => {}
+            Found::Call(_) => *has_call = true,
+            Found::Text(text) => drop(signs.push(text, &origin.tools, None)),
+            Found::Event(event) if event.kind() == Kind::ServerItem => signs.item(),
+            Found::Event(event) => match calls.meaning(event) {
+                Meaning::Call(_) => *has_call = true,
+                Meaning::Text(text) => drop(signs.push(&text, &origin.tools, None)),
+                Meaning::OtherCall | Meaning::Nothing => {}
+            },
+        }
     }
 }

@@ -1,14 +1,16 @@
-//! `auto`: yes at the first call, and no once a call has become unlikely, by a learned table of models and of the words of the text.
+//! `auto`: yes at the first call, in an event or in the text, and no once a call has become unlikely, by a learned table of models and of
+//! the words of the text.
 
-use crate::auto::{Limits, Origin, Sign, Signs};
+use crate::auto::{Limits, Origin, Sign, Signs, Texts};
 use crate::checker::{CallFilter, Checker, CheckerRow, Checkers, Meaning, StreamEnding, Verdict, none};
 use crate::settings::{Risk, Settings};
+use crate::text_calls::{Found, TextCalls};
 use event::{Event, Kind};
 use std::rc::Rc;
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "auto",
-    help: "no once a call has become unlikely, by the model, its words and a learned table",
+    help: "a call in an event or in the text is a yes; no once a call has become unlikely, by the model, its words and a learned table",
     checkers: |calls, _, settings| Some(checkers(calls, settings, settings.risk)),
 };
 
@@ -19,33 +21,48 @@ pub(crate) const ROW_WITH_RISK: CheckerRow = CheckerRow {
 };
 
 fn checkers(calls: CallFilter, settings: &Settings, risk: Risk) -> Checkers {
-    let table = settings.table();
+    let (table, texts) = (settings.table(), Texts::default());
     Rc::new(move |first| {
         let origin = Rc::new(Origin::read(first));
         let limits = Rc::new(Limits::new(&table, &origin, risk.share()));
-        let calls = calls.clone();
+        let (calls, tag) = (calls.clone(), texts.begin(&origin, first));
         Rc::new(move || {
+            let tag = tag.as_ref().map(tag::Tag::fresh);
             Box::new(Auto {
+                text: TextCalls::new(tag, calls.clone()),
+                risk: RiskOfCall { origin: Rc::clone(&origin), limits: Rc::clone(&limits), signs: Signs::default() },
                 calls: calls.clone(),
-                origin: Rc::clone(&origin),
-                limits: Rc::clone(&limits),
-                signs: Signs::default(),
                 has_decided: false,
+                later: None,
             })
         })
     })
 }
 
 struct Auto {
+    text: TextCalls,
+    risk: RiskOfCall,
+    /// Decides which calls that are events count.
     calls: CallFilter,
+    has_decided: bool,
+    /// A call of the text that came in one event with the no before it. If their text is split there, they are two decisions, too.
+    later: Option<String>,
+}
+
+/// Whether a call still is likely.
+struct RiskOfCall {
     origin: Rc<Origin>,
     limits: Rc<Limits>,
     signs: Signs,
-    /// Whether it said no.
-    has_decided: bool,
 }
 
-impl Auto {
+impl RiskOfCall {
+    /// Takes the next text of the answer; returns why a call is unlikely, once it is.
+    fn text(&mut self, text: &str) -> Option<String> {
+        let is_settled = self.signs.push(text, &self.origin.tools, Some(&self.limits));
+        is_settled.then(|| self.reason())
+    }
+
     /// Why the risk is small enough.
     fn reason(&self) -> String {
         let (sign, since) = self.signs.sign();
@@ -66,32 +83,85 @@ impl Auto {
     }
 }
 
+/// What one event showed, the first of each kind.
+#[derive(Default)]
+struct Shown {
+    /// A call that is an event.
+    call: Option<String>,
+    /// A call of the text.
+    text_call: Option<String>,
+    /// Why a call is unlikely by the text before these.
+    no: Option<String>,
+}
+
+impl Auto {
+    /// Reads one event.
+    #[inline]
+    fn read(&mut self, event: &Event<'_>) -> Shown {
+        let Auto { text, risk, calls, has_decided, .. } = self;
+        let (has_decided, mut shown) = (*has_decided, Shown::default());
+        text.push(event, &mut |found| {
+            // After a decision only a call can change it, so text is not even unescaped.
+            let is_open = !has_decided && shown.no.is_none() && shown.text_call.is_none();
+            match found {
+                Found::Call(reason) => drop(shown.text_call.get_or_insert(reason)),
+                Found::Text(text) if is_open => shown.no = risk.text(text),
+                Found::Text(_) => {}
+                Found::Event(event) => match event.kind() {
+                    Kind::ServerItem => risk.signs.item(),
+                    kind if is_open || matches!(kind, Kind::ToolCallDelta | Kind::ToolCall) => {
+                        match calls.meaning(event) {
+                            Meaning::Call(reason) => shown.call = Some(reason),
+                            Meaning::Text(text) => shown.no = risk.text(&text),
+                            Meaning::OtherCall | Meaning::Nothing => {}
+                        }
+                    }
+                    _ => {}
+                },
+            }
+        });
+        shown
+    }
+}
+
 impl Checker for Auto {
     #[inline]
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
-        let kind = event.kind();
-        if self.has_decided && !matches!(kind, Kind::ToolCallDelta | Kind::ToolCall) {
-            return None; // only a call can change the no, so text is not even unescaped
-        }
-        if kind == Kind::ServerItem {
-            self.signs.item();
-            return None;
-        }
-        match self.calls.meaning(event) {
-            Meaning::Call(reason) => Some(Verdict::new(true, reason)),
-            Meaning::Text(text) => {
-                self.has_decided = self.signs.push(&text, &self.origin.tools, Some(&self.limits));
-                self.has_decided.then(|| Verdict::new(false, self.reason()))
+        let Shown { call, text_call, no } = self.read(event);
+        let later = self.later.take();
+        // A call of the text may have been retracted at once.
+        let text_call = later.or(text_call).filter(|_| self.text.holds());
+        let verdict = match (call, no) {
+            (Some(call), _) => Verdict::new(true, call),
+            (None, Some(no)) => {
+                self.later = text_call;
+                Verdict::new(false, no)
             }
-            Meaning::OtherCall | Meaning::Nothing => None,
-        }
+            (None, None) => Verdict::new(true, text_call?),
+        };
+        self.has_decided = true;
+        Some(verdict)
     }
 
     fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
-        none(ending)
+        let mut call = self.later.take();
+        self.text.end(ending, &mut |found| {
+            if let Found::Call(reason) = found {
+                call.get_or_insert(reason);
+            }
+        });
+        call.filter(|_| self.text.holds()).map(|call| Verdict::new(true, call)).or_else(|| none(ending))
+    }
+
+    fn reads_past_verdict(&self) -> bool {
+        self.text.overturned().is_some()
     }
 
     fn revises_no(&self) -> bool {
         true
+    }
+
+    fn overturned(&self) -> Option<bool> {
+        self.text.overturned()
     }
 }

@@ -4,10 +4,10 @@
 
 use crate::checker::{Checker, CheckerRow, StreamEnding, Verdict};
 use crate::checkers::full::{self, Full};
-use event::payload::{Retract, StreamEnd, ToolCallDelta};
-use event::{Event, Machine, Payload, Sink};
+use crate::text_calls::{Found, TextCalls};
+use event::Event;
 use std::rc::Rc;
-use tag::{Options, Streams, Tag};
+use tag::{Options, Streams};
 
 pub(crate) const ROW: CheckerRow = CheckerRow {
     name: "tag",
@@ -16,53 +16,32 @@ pub(crate) const ROW: CheckerRow = CheckerRow {
         let streams = Streams::new(Options { always: true, ..Options::default() });
         Some(Rc::new(move |first| {
             let (tag, calls) = (streams.begin(first), calls.clone());
-            Rc::new(move || Box::new(TextChecker::new(tag.fresh(), full::checker(calls.clone()))))
+            Rc::new(move || {
+                let text = TextCalls::new(Some(tag.fresh()), calls.clone());
+                Box::new(TextChecker { text, full: full::checker(calls.clone()) })
+            })
         }))
     },
 };
 
 struct TextChecker {
-    tag: Option<Tag>,
-    calls: TextCalls,
-}
-
-impl TextChecker {
-    /// Reads text by `tag`; `full` decides whether a call counts, in an event or in text.
-    fn new(tag: Tag, full: Full) -> Self {
-        TextChecker { tag: Some(tag), calls: TextCalls { full, counted: 0, held: Vec::new(), verdict: None } }
-    }
-}
-
-/// The calls that the parser finds in the text.
-struct TextCalls {
+    text: TextCalls,
+    /// Decides about calls that are events.
     full: Full,
-    /// How many counted.
-    counted: u64,
-    /// The indexes of those that hold.
-    held: Vec<i64>,
-    verdict: Option<Verdict>,
 }
 
 impl Checker for TextChecker {
     fn push(&mut self, event: &Event<'_>) -> Option<Verdict> {
-        let native = self.calls.full.push(event);
-        if let Some(tag) = &mut self.tag {
-            tag.push(event, &mut self.calls);
-        }
-        native.or_else(|| self.calls.verdict())
+        let native = self.full.push(event);
+        let mut call = None;
+        self.text.push(event, &mut |found| keep_call(&mut call, found));
+        native.or_else(|| self.verdict(call))
     }
 
-    fn end(&mut self, end: StreamEnding) -> Option<Verdict> {
-        if let Some(mut tag) = self.tag.take() {
-            match end {
-                StreamEnding::Cut => tag.finish(&mut self.calls),
-                StreamEnding::Stream(finish_reason) => {
-                    let end = StreamEnd { finish_reason, provider_finish_reason: None }.into();
-                    tag.push(&Event::of(&end, None, 0, None), &mut self.calls);
-                }
-            }
-        }
-        self.calls.verdict().or_else(|| self.calls.full.end(end))
+    fn end(&mut self, ending: StreamEnding) -> Option<Verdict> {
+        let mut call = None;
+        self.text.end(ending, &mut |found| keep_call(&mut call, found));
+        self.verdict(call).or_else(|| self.full.end(ending))
     }
 
     fn reads_past_verdict(&self) -> bool {
@@ -70,33 +49,20 @@ impl Checker for TextChecker {
     }
 
     fn overturned(&self) -> Option<bool> {
-        (self.calls.counted > 0).then_some(self.calls.held.is_empty())
+        self.text.overturned()
     }
 }
 
-impl TextCalls {
-    /// The yes, unless its call was retracted at once.
-    fn verdict(&mut self) -> Option<Verdict> {
-        self.verdict.take().filter(|_| !self.held.is_empty())
+impl TextChecker {
+    /// The yes of a call of the text, unless it was retracted at once.
+    fn verdict(&self, call: Option<String>) -> Option<Verdict> {
+        call.filter(|_| self.text.holds()).map(|reason| Verdict::new(true, reason))
     }
 }
 
-impl Sink for TextCalls {
-    fn pass(&mut self) {}
-
-    fn write(&mut self, choice: u32, payload: &Payload<'_>) {
-        match payload {
-            Payload::Retract(Retract { index: Some(index), .. }) => self.held.retain(|held| held != index),
-            Payload::ToolCallDelta(ToolCallDelta { index: Some(index), tool_name: Some(_), .. }) => {
-                if let Some(verdict) = self.full.push(&Event::of(payload, None, choice, None)) {
-                    self.counted += 1;
-                    self.held.push(*index);
-                    self.verdict = Some(Verdict::new(true, format!("{}, written as text", verdict.reason)));
-                }
-            }
-            _ => {}
-        }
+/// Keeps the last call.
+fn keep_call(call: &mut Option<String>, found: Found<'_, '_>) {
+    if let Found::Call(reason) = found {
+        *call = Some(reason);
     }
-
-    fn line(&mut self, _: &str) {}
 }

@@ -179,6 +179,13 @@ impl Emitter {
         }
     }
 
+    /// Before the first text: holds no beginning back where the prompt seldom opens reasoning.
+    pub fn emit_beginning(&mut self) {
+        if let (Unclosed::Prompt(beginning), PromptReasoning::Perhaps) = (&mut self.unclosed, self.prefilled) {
+            *beginning = None;
+        }
+    }
+
     /// The marker that ends reasoning came where no reasoning was open; `is_first` says that no text of the message came before
     /// it. What came before it was reasoning, and its calls do not count.
     pub fn end_reasoning_late(&mut self, is_first: bool, out: &mut dyn Outlet) {
