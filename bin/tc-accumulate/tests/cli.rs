@@ -185,7 +185,7 @@ fn choices_have_their_own_calls_and_messages() {
 fn a_retract_drops_a_call_that_was_begun() {
     let retract = r#"{"type":"retract","index":0,"reason":"not a call"}"#;
     let out = run(&[], &[START, OPEN, retract, STOP]);
-    assert_eq!(told(&out), ["stream_start", "retract  not a call", "message", "stream_end"]);
+    assert_eq!(told(&out), ["stream_start", "retract a not a call", "message", "stream_end"]);
     assert!(!String::from_utf8_lossy(&out.stdout).contains("tool_calls\":["));
 }
 

@@ -88,6 +88,8 @@ pub(crate) struct OpenCall {
     pub is_followed: bool,
     /// It was retracted, so its id and its index are free.
     pub is_forgotten: bool,
+    /// The call that came under this one's id before and keeps it.
+    pub shares_id_of: Option<u32>,
     pub emission: Emission,
     /// The arguments as an object on one line, once they were found valid.
     pub object: Option<String>,
@@ -127,6 +129,7 @@ impl OpenCall {
             is_closed_by_provider: false,
             is_followed: false,
             is_forgotten: false,
+            shares_id_of: None,
             emission: Emission::Waiting,
             object: None,
             repairs: Vec::new(),
@@ -164,10 +167,22 @@ impl OpenCall {
         self.scanner.is_balanced()
     }
 
-    /// Whether the arguments have ended: balanced, or with all brackets closed though they are not valid JSON. A name that comes now is
-    /// another call's.
+    /// Whether the arguments have ended: balanced, with all brackets closed though they are not valid JSON, or sealed. A name that comes now
+    /// is another call's.
     pub fn is_over(&self) -> bool {
-        self.scanner.is_balanced() || (!self.is_blank() && !self.scanner.is_valid() && self.scanner.is_closed())
+        self.scanner.is_balanced()
+            || (!self.is_blank() && !self.scanner.is_valid() && self.scanner.is_closed())
+            || self.is_sealed()
+    }
+
+    /// Whether the call may have been emitted without an object: its arguments change no more, whenever calls are emitted.
+    fn is_sealed(&self) -> bool {
+        self.is_closed_by_provider && !self.name.is_empty() && self.level() == Some(Commit::Sealed)
+    }
+
+    /// Whether an event with the call's id was emitted.
+    pub fn has_shown_id(&self) -> bool {
+        self.emission != Emission::Waiting || self.live.has_begun() || self.partial > 0
     }
 
     /// Whether no arguments have come.
@@ -181,7 +196,8 @@ impl OpenCall {
     }
 
     /// The level that this call has reached while its stream goes on. No arguments, `{}` and `null` may still be replaced by later
-    /// fragments, and a closed block may still turn out to be cut, so these wait for the next call or the end.
+    /// fragments, also behind the beginning of the next call, so these wait until the provider closes the call's block, or for the end. A
+    /// block that closed without an object may have been cut, so it waits for the next call, too.
     pub fn level(&self) -> Option<Commit> {
         if self.is_balanced() && !self.scanner.is_empty_object() {
             return Some(if self.is_closed_by_provider || self.is_followed {
@@ -190,9 +206,14 @@ impl OpenCall {
                 Commit::Balanced
             });
         }
-        let sealed = (self.is_closed_by_provider && self.is_followed)
-            || (self.is_balanced() && (self.is_closed_by_provider || self.is_followed));
+        let sealed = self.is_closed_by_provider && (self.is_followed || self.is_balanced());
         (sealed && (self.is_closed() || self.is_blank())).then_some(Commit::Sealed)
+    }
+
+    /// The level that it has reached when its stream ends: nothing replaces `{}` any more.
+    pub fn level_at_end(&self) -> Option<Commit> {
+        let level = if self.is_followed { Commit::Sealed } else { Commit::Balanced };
+        self.level().or(self.is_balanced().then_some(level))
     }
 
     /// Takes a name by the routing rule: one that begins with the present name replaces it; another is appended only before there are
@@ -222,7 +243,7 @@ impl OpenCall {
         if self.text.len() == start {
             return FragmentUse::Kept;
         }
-        let end = if self.is_balanced() { start } else { self.grown(start) };
+        let end = if self.is_balanced() || self.is_sealed() { start } else { self.grown(start) };
         if end == self.text.len() {
             return FragmentUse::Kept;
         }
@@ -255,9 +276,11 @@ impl OpenCall {
     /// Decides whether the text from `start` on is the next fragment or the text so far once more. Returns where the value ends.
     fn grown(&mut self, start: usize) -> usize {
         self.fragments += 1;
-        // In ordinary fragments the first byte differs already.
-        self.is_cumulative =
-            self.is_cumulative && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
+        // Fragments of a call that was written as text come from one text, which no model writes again and again; where it was split must not
+        // show. In ordinary fragments the first byte differs already.
+        self.is_cumulative = self.is_cumulative
+            && !self.is_from_text
+            && (self.fragments == 1 || self.text[start..].starts_with(&self.text[self.last..start]));
         let may_repeat = self.scanner.is_valid() && self.is_cumulative && self.fragments > 1;
         let used = self.scanner.push(&self.text[start..]);
         if !self.scanner.is_valid() && may_repeat {
@@ -290,7 +313,7 @@ impl OpenCall {
         loop {
             match self.tail_of(text, from) {
                 // The `{}` so far was a placeholder.
-                Surplus::Another { copied, at } if self.scanner.is_empty_object() => {
+                Surplus::Another { copied, at } if self.scanner.is_empty_object() && !self.is_sealed() => {
                     let copied = self.value()[..copied].to_owned();
                     from = at + self.replace(&copied, &text[at..]);
                 }
@@ -308,6 +331,7 @@ impl OpenCall {
                 Tail::Dropped => break,
                 Tail::Blank => match b[at] {
                     b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+                    b'{' if self.value().is_empty() => return Surplus::Another { copied: 0, at },
                     b'{' => self.tail = Tail::Copy(0),
                     _ => {
                         self.tail = Tail::Dropped;
@@ -349,6 +373,9 @@ impl OpenCall {
     /// Takes the end of a stream that was not cut. Where the appended fragments leave the text open, but each was the text so far, the
     /// last fragment is the text.
     pub fn settle(&mut self) {
+        if self.is_sealed() {
+            return;
+        }
         if !self.is_balanced() {
             self.half.finish(&mut self.text);
         }

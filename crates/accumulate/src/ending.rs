@@ -34,9 +34,9 @@ impl OpenStream {
             }
             // A text with an open bracket or quote was cut, whatever the finish reason is. A call that was balanced before the
             // cut is complete; where the user waits for `final`, the provider must have closed it, too.
-            let closed = self.options.emit_on != EmitOn::Final || call.level() == Some(Commit::Sealed);
+            let closed = self.options.emit_on != EmitOn::Final || call.level_at_end() == Some(Commit::Sealed);
             let balanced = call.is_balanced() && closed && !reason.is_failure();
-            let commit = if whole { Commit::Final } else { call.level().unwrap_or(Commit::Balanced) };
+            let commit = if whole { Commit::Final } else { call.level_at_end().unwrap_or(Commit::Balanced) };
             if call.name.is_empty() && call.is_blank() {
                 judge::judge(call, Rules { repair: false, tools: None });
             } else if !(whole && (call.is_closed() || call.is_blank()) || balanced) {
@@ -45,6 +45,7 @@ impl OpenStream {
             self.emit(at, i, commit, out);
         }
         let choice = &mut self.choices[at];
+        choice.draft.finish();
         if let Some(earlier) = &mut choice.earlier {
             choice.calls.list.extend(earlier.rest());
         }

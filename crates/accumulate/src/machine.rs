@@ -44,7 +44,7 @@ impl Machine for Accumulate {
                 let choice = stream.choice_of(event);
                 let Thinking { text, provider } = Thinking::read(event);
                 let begun = choice.calls.list.len() + choice.earlier.as_ref().map_or(0, |earlier| earlier.waiting());
-                choice.draft.think(&text.str(), provider.map(Json::text).as_deref(), begun);
+                choice.draft.think(text, provider.map(Json::text).as_deref(), begun);
             }
             Kind::ToolCallDelta => {
                 stream.delta(event, out);
@@ -53,9 +53,13 @@ impl Machine for Accumulate {
             Kind::ToolCall => stream.passed(event),
             Kind::ToolCallPartial => stream.choice_of(event).has_partials = true,
             Kind::Retract => {
-                stream.retracted(event, out);
+                let is_named = stream.retracted(event, out);
                 // An index is the provider's label, which no live delta has.
-                is_passed &= !stream.options.live || event.get("tool_id").is_some();
+                is_passed &= if stream.options.live {
+                    is_named && event.get("tool_id").is_some()
+                } else {
+                    is_named || stream.options.keep_deltas
+                };
             }
             Kind::Message if Message::read(event).is_of("assistant") => stream.choice_of(event).has_message = true,
             Kind::Warning => {

@@ -1,7 +1,7 @@
 //! The assistant's `message`, which the next request sends back and which confirms the calls.
 
 use crate::call::{Emission, OpenCall};
-use event::{Object, Surrogates, WriteJson};
+use event::{Object, Surrogates, Text, WriteJson};
 
 /// A block of reasoning whose data must go back to the provider, at the same place between text and calls.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(crate) struct AnswerDraft {
     pub refusal: String,
     pub refusal_half: Surrogates,
     reasoning: String,
+    reasoning_half: Surrogates,
     blocks: Vec<ReasoningBlock>,
     /// Where the reasoning begins that no block has closed.
     open: usize,
@@ -27,13 +28,21 @@ pub(crate) struct AnswerDraft {
 
 impl AnswerDraft {
     /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have begun.
-    pub fn think(&mut self, text: &str, provider: Option<&str>, calls: usize) {
-        self.reasoning.push_str(text);
+    pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
+        self.reasoning_half.push_text(text, &mut self.reasoning);
         if let Some(data) = provider {
+            self.reasoning_half.finish(&mut self.reasoning);
             let thinking = (self.open, self.reasoning.len());
             self.blocks.push(ReasoningBlock { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
             self.open = self.reasoning.len();
         }
+    }
+
+    /// Takes the end of the stream: half a surrogate pair at the end of a text stays half.
+    pub fn finish(&mut self) {
+        self.half.finish(&mut self.content);
+        self.refusal_half.finish(&mut self.refusal);
+        self.reasoning_half.finish(&mut self.reasoning);
     }
 
     /// Writes `content`, which is null where there are only calls or a refusal, and `refusal`.

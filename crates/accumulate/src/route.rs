@@ -65,6 +65,7 @@ impl OpenCalls {
             None => self.place(delta, origin, oddities)?,
         };
         let mut at = at;
+        self.list[at].is_from_text |= delta.from_text;
         if let Some(arguments) = delta.arguments.filter(|a| !a.is_empty()) {
             let was_over = self.list[at].is_over();
             match self.list[at].take(arguments) {
@@ -81,7 +82,6 @@ impl OpenCalls {
         }
         let call = &mut self.list[at];
         call.is_closed_by_provider |= delta.done;
-        call.is_from_text |= delta.from_text;
         if let Some(p) = delta.provider {
             call.provider = Some(p.text().into_owned());
         }
@@ -122,11 +122,11 @@ impl OpenCalls {
         let half = std::mem::take(self.list[at].half());
         let (mut at, mut from) = (at, 0);
         loop {
-            let name = self.list[at].name.clone();
+            let (name, is_from_text) = (self.list[at].name.clone(), self.list[at].is_from_text);
             let next = self.begin(None, origin);
             self.list[at].next = Some(next as u32);
             at = next;
-            self.list[at].name = name;
+            (self.list[at].name, self.list[at].is_from_text) = (name, is_from_text);
             let (another, noise) = self.list[at].begin_with(&text[from..]);
             if noise {
                 oddities.push(dropped(&self.list[at]));
@@ -152,7 +152,7 @@ impl OpenCalls {
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = self.bound_now(delta.index);
         if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
-            if let Some(at) = self.by_id.get(id).copied().and_then(|at| self.newest(at)) {
+            if let Some(at) = self.of_id(id).and_then(|at| self.newest(at as u32)) {
                 // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
                 // the first call's name, so it gets a made id, and later deltas with the shared id belong to it.
                 let call = &self.list[at];
@@ -167,6 +167,7 @@ impl OpenCalls {
                     });
                     let second = self.begin_bound(delta.index, None, origin);
                     self.by_id.insert(id.into(), second as u32);
+                    self.list[second].shares_id_of = Some(at as u32);
                     return Some(second);
                 }
                 self.bind(delta.index, at);
@@ -186,11 +187,11 @@ impl OpenCalls {
                 Some(at) if name.is_none() && !self.list[at].is_over() => {
                     let call = &mut self.list[at];
                     if call.has_made_id {
-                        // A client that has the made id keeps it.
-                        if !call.live.has_begun() {
-                            (call.id, call.has_made_id) = (id.to_owned(), false);
-                        }
                         self.by_id.insert(id.into(), at as u32);
+                    }
+                    // An id that was emitted never changes: whoever has it would not find the call again.
+                    if call.has_made_id && !call.has_shown_id() {
+                        (call.id, call.has_made_id) = (id.to_owned(), false);
                     } else {
                         oddities.push(Oddity {
                             code: "id_changed",
@@ -345,9 +346,24 @@ impl OpenCalls {
         }
     }
 
-    /// The call of an id.
-    pub fn find(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).map(|at| *at as usize).filter(|at| !self.list[*at].is_forgotten)
+    /// The call of an id: the last one that came under it and was not retracted.
+    pub fn of_id(&mut self, id: &str) -> Option<usize> {
+        let first = *self.by_id.get(id)?;
+        let mut at = first;
+        while self.list[at as usize].is_forgotten
+            && let Some(before) = self.list[at as usize].shares_id_of
+        {
+            at = before;
+        }
+        if at != first {
+            self.by_id.insert(id.into(), at); // so that no chain is walked twice
+        }
+        Some(at as usize)
+    }
+
+    /// The call that a `retract` with this id names.
+    pub fn find(&mut self, id: &str) -> Option<usize> {
+        self.of_id(id).filter(|at| !self.list[*at].is_forgotten)
     }
 
     /// The call of an index; the first one where others began behind its end.

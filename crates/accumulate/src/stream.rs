@@ -281,8 +281,9 @@ impl OpenStream {
     }
 
     /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call` came. Calls that began behind its
-    /// end are retracted with it.
-    pub fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+    /// end are retracted with it. Returns whether readers of the output know the call by what the `retract` names: they get no deltas, so an
+    /// index of the provider names another call to them, or none.
+    pub fn retracted(&mut self, event: &Event<'_>, out: &mut dyn Sink) -> bool {
         let at = self.choice(event.choice());
         let choice = &mut self.choices[at];
         let retract = Retract::read(event);
@@ -295,12 +296,11 @@ impl OpenStream {
         if let (Some(id), Some(earlier)) = (&id, &mut choice.earlier) {
             earlier.take(id);
         }
+        let is_named = next.is_none_or(|i| id.as_deref() == Some(&choice.calls.list[i].id));
         while let Some(i) = next {
             let call = &mut choice.calls.list[i];
             // Later commands know the call by the id that it has here. A `retract` that names this id needs no second one.
-            let named = id.as_deref() == Some(&call.id);
-            let is_known = call.emission == Emission::Emitted || call.live.has_begun();
-            if is_known && self.options.shape.is_none() && !named {
+            if self.options.shape.is_none() && id.as_deref() != Some(&call.id) {
                 let tool_id = Some((&call.id).into());
                 out.emit(choice.number, Retract { index: None, tool_id, reason: retract.reason });
             }
@@ -309,5 +309,6 @@ impl OpenStream {
             next = call.next.map(|at| at as usize);
             choice.calls.forget(i, was_seen);
         }
+        is_named
     }
 }
