@@ -171,7 +171,7 @@ impl<'a> Json<'a> {
     /// Appends the value's JSON.
     pub(crate) fn write(self, out: &mut Vec<u8>) {
         match self {
-            Json::Text(raw) => out.extend_from_slice(raw.text().as_bytes()),
+            Json::Text(raw) => write::push_json(out, raw.text()),
             Json::Made(value) => value.write_json(out),
         }
     }

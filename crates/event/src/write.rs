@@ -148,6 +148,24 @@ fn minify_string(out: &mut Vec<u8>, json: &str, from: &mut usize, mut i: usize) 
     }
 }
 
+/// Appends checked JSON on one line. DEL and C1 controls, which are only in its strings, are escaped: other programs write them as they are.
+pub(crate) fn push_json(out: &mut Vec<u8>, json: &str) {
+    let b = json.as_bytes();
+    let may_escape = |c: &u8| *c == 0x7f || *c == 0xc2;
+    // Without an early end the compiler looks at many bytes at once.
+    if !b.iter().fold(false, |found, c| found | may_escape(c)) {
+        return out.extend_from_slice(b);
+    }
+    let mut from = 0;
+    while let Some(length) = b[from..].iter().position(may_escape) {
+        let at = from + length;
+        out.extend_from_slice(&b[from..at]);
+        from = at + if b[at] == 0x7f { 1 } else { 2 };
+        escape(out, &json[at..from]);
+    }
+    out.extend_from_slice(&b[from..]);
+}
+
 /// Appends an integer. Most are indexes and counts of a few digits.
 pub(crate) fn push_int(out: &mut Vec<u8>, value: i128) {
     let Ok(mut rest) = u32::try_from(value) else { return out.extend_from_slice(value.to_string().as_bytes()) };
@@ -220,7 +238,7 @@ impl<'b> Object<'b> {
     /// A member whose value is JSON already (checked, and on one line).
     pub fn raw(&mut self, key: &str, json: &str) -> &mut Self {
         self.key(key);
-        self.out.extend_from_slice(json.as_bytes());
+        push_json(self.out, json);
         self
     }
 
@@ -297,7 +315,7 @@ impl<'b> Array<'b> {
     /// An item that is JSON already (checked, and on one line).
     pub fn raw(&mut self, json: &str) -> &mut Self {
         self.comma();
-        self.out.extend_from_slice(json.as_bytes());
+        push_json(self.out, json);
         self
     }
 
@@ -351,6 +369,21 @@ mod tests {
             String::from_utf8(out).unwrap(),
             "{\"a b\":[1.0,23456789012345678901234],\"c\\\" \":\"\\u007f \\u0085é\"}"
         );
+    }
+
+    #[test]
+    fn values_that_others_wrote_have_no_raw_control_characters() {
+        let made = "{\"k\u{7f}\":[\"a\u{85}\u{a0}é\u{9f}\",1]}";
+        let clean = "{\"k\\u007f\":[\"a\\u0085\u{a0}é\\u009f\",1]}";
+        let mut out = vec![];
+        crate::Json::of(made).write(&mut out);
+        assert_eq!(String::from_utf8(std::mem::take(&mut out)).unwrap(), clean);
+        let mut o = Object::open(&mut out);
+        o.raw("v", made).array("l", |l| {
+            l.raw(made);
+        });
+        o.close();
+        assert_eq!(String::from_utf8(out).unwrap(), format!("{{\"v\":{clean},\"l\":[{clean}]}}"));
     }
 
     #[test]

@@ -53,6 +53,34 @@ fn there_are_fixtures_of_every_api() {
     }
 }
 
+/// Also in what is read into a tree and written again: blocks that go back to the provider, and errors that repeat a key.
+#[test]
+fn no_control_character_of_a_provider_leaves_raw() {
+    let block =
+        r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"CTRL"}}"#;
+    let result = r#"data: {"type":"content_block_start","index":0,"content_block":{"type":"web_search_tool_result","tool_use_id":"CTRL","content":[{"url":"CTRL"}]}}"#;
+    let stop = r#"data: {"type":"content_block_stop","index":0}"#;
+    let error = r#"{"error":{"message":"no model CTRL","code":"CTRL","key":"canary/7Q=z"}}"#;
+    let bodies = [
+        (Api::Anthropic, format!("{block}\n\n{stop}\n\n")),
+        (Api::Anthropic, format!("{result}\n\n{stop}\n\n")),
+        (Api::OpenaiChat, error.to_owned()),
+        (Api::OpenaiChat, format!("data: {error}\n\n")),
+        (Api::Gemini, format!("data: {error}\n\n")),
+    ];
+    for (api, body) in bodies {
+        let mut out = Collect::default();
+        let redactor = redact::Redactor::new(["canary/7Q=z".to_owned()]);
+        let mut stream = Stream::new(api, StreamOptions { redactor, ..StreamOptions::default() });
+        stream.push(body.replace("CTRL", "a\u{7f}\u{9b}z").as_bytes(), &mut out);
+        stream.finish(End::Eof, &mut out);
+        assert!(out.lines.iter().any(|line| line.contains("a\\u007f\\u009bz")), "{:#?}", out.lines);
+        for line in out.lines {
+            assert!(!line.contains(char::is_control), "{line:?}");
+        }
+    }
+}
+
 #[test]
 fn every_body_is_recognised_that_tells_its_api() {
     let told_by_nothing = [
