@@ -13,6 +13,7 @@ use accumulate::{Accumulate, Options, ResponseShape};
 use cost::{Cost, Count, judge, none_is_wrong, now};
 use detect::{Answers, CallFilter, Detect};
 use event::{Chain, Event, Machine, Scanner, quoted};
+use redact::Redactor;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use tag::{Dialect, Streams};
@@ -236,6 +237,39 @@ fn events_with_a_new_number_each() {
                 },
             );
         }
+    }
+    none_is_wrong(&wrong);
+}
+
+/// What a tape does with the reads of an answer that repeats a key again and again.
+#[test]
+fn secrets_in_many_reads() {
+    let redactor = Redactor::new(["canary/7Q=z".to_owned(), r"k\ey\\7-%Q&z".to_owned()]);
+    let mut wrong = Vec::new();
+    for unit in [
+        "canary/7Q=z",
+        "canary",
+        "/7Q=z and canary",
+        "Y2FuYXJ5LzdRPXo=",
+        "sk-ant-api03-0123456789abcdef ",
+        "Bearer 0123456789abcdef\\n",
+        "sk-",
+        r"k\",
+        "\\",
+        "%25",
+        "&amp;",
+    ] {
+        judge(
+            || format!("reads of {unit:?}"),
+            &mut wrong,
+            |n| {
+                let mut reads = vec![unit.as_bytes().to_vec(); n];
+                let mut reads: Vec<&mut Vec<u8>> = reads.iter_mut().collect();
+                let start = now();
+                redactor.pieces(&mut reads);
+                Cost { micros: now() - start, written: 0 }
+            },
+        );
     }
     none_is_wrong(&wrong);
 }

@@ -168,20 +168,29 @@ impl Redactor {
         if found.is_empty() {
             return false;
         }
-        let mut start = 0;
+        let (mut start, mut first) = (0, 0);
         for piece in pieces {
             let end = start + piece.len();
-            **piece = without(&all, start..end, &found);
+            // Secrets before this piece concern none that follows, so each is looked at once for each piece that it lies in.
+            first += found[first..].iter().take_while(|range| range.end <= start).count();
+            **piece = without(&all, start..end, &found[first..]);
             start = end;
         }
         true
     }
 
-    /// The ranges of secrets, sorted by their start.
+    /// The ranges of secrets in order. Those that overlap are one.
     fn found(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         let mut found = self.secrets.find(bytes);
         found.extend(shapes(bytes).map(|(kind, range)| keep_scheme(kind, range)));
-        found.sort_by_key(|r| (r.start, usize::MAX - r.end));
+        found.sort_by_key(|r| r.start);
+        found.dedup_by(|next, before| {
+            let is_one = next.start < before.end;
+            if is_one {
+                before.end = before.end.max(next.end);
+            }
+            is_one
+        });
         found
     }
 }
@@ -199,24 +208,16 @@ fn keep_scheme(kind: &str, range: Range<usize>) -> Range<usize> {
     if kind == "Bearer …" { range.start + "Bearer ".len()..range.end } else { range }
 }
 
-/// The bytes of `piece` outside all of `found` (sorted by start), with [`REDACTED`] where one of them begins.
+/// The bytes of `piece` outside all of `found` (in order, apart from each other), with [`REDACTED`] where one of them begins.
 fn without(all: &[u8], piece: Range<usize>, found: &[Range<usize>]) -> Vec<u8> {
     let mut out = vec![];
     let mut at = piece.start;
-    let mut covered = 0;
-    for range in found {
-        if range.start >= piece.end {
-            break;
-        }
-        if range.end <= covered {
-            continue; // inside an earlier range
-        }
-        if range.start >= piece.start && range.start >= covered {
-            out.extend_from_slice(&all[at.min(range.start)..range.start]);
+    for range in found.iter().take_while(|range| range.start < piece.end) {
+        if range.start >= piece.start {
+            out.extend_from_slice(&all[at..range.start]);
             out.extend_from_slice(REDACTED.as_bytes());
         }
-        covered = range.end;
-        at = at.max(covered.min(piece.end));
+        at = range.end.min(piece.end);
     }
     out.extend_from_slice(&all[at..piece.end]);
     out

@@ -18,8 +18,8 @@ const BACKSLASHES: usize = 7;
 /// The least length of a line of a secret that is looked for without the other lines, in bytes.
 const LEAST_LINE: usize = 16;
 
-/// The most bytes for one of a secret, `\\\u002f`.
-const LONGEST_ESCAPE: usize = 8;
+/// The most bytes for one of a secret: seven backslashes and `u002f`.
+const LONGEST_ESCAPE: usize = 12;
 /// The least length of the beginning of a secret's base64: fewer characters show at most two bytes, and end many an ordinary text.
 const LEAST_BEGUN: usize = 4;
 
@@ -133,28 +133,23 @@ fn around(bytes: &[u8], at: usize) -> Range<usize> {
 
 /// Whether all of `text` is the beginning of `secret`, as it is or escaped, with any line breaks in the place of its own.
 fn begins(text: &[u8], secret: &[u8]) -> bool {
-    begins_as(text, secret, false) || begins_as(text, secret, true)
-}
-
-fn begins_as(text: &[u8], secret: &[u8], escapes_first: bool) -> bool {
-    let mut at = 0;
+    let mut places = Places::of(0);
     for want in secret {
-        let rest = &text[at..];
-        if rest.is_empty() {
+        let is_end = |at: usize| at == text.len() || is_unfinished(&text[at..], *want);
+        if places.any(is_end) {
             return true;
         }
-        let itself = (rest[0] == *want).then_some(1);
-        let escape = if *want == b'\n' { line_breaks(rest) } else { escaped(rest, *want) };
-        let length = if escapes_first { escape.or(itself) } else { itself.or(escape) };
-        let Some(length) = length else { return is_unfinished(rest, *want) };
-        at += length;
+        places.step(|at, next| readings(&text[at..], *want, |length| next(at + length)));
+        if places.is_empty() {
+            return false;
+        }
     }
     false
 }
 
 /// Whether all of `rest` is the beginning of an escape of `want`. Letters and digits are seldom escaped.
 fn is_unfinished(rest: &[u8], want: u8) -> bool {
-    if want.is_ascii_alphanumeric() {
+    if want.is_ascii_alphanumeric() || rest.len() > LONGEST_ESCAPE || !b"%\\&".contains(&rest[0]) {
         return false;
     }
     let rest = rest.to_ascii_lowercase();
@@ -165,32 +160,98 @@ fn is_unfinished(rest: &[u8], want: u8) -> bool {
         || after(&"\\".repeat(backslashes), format!("u{want:04x}")) && backslashes > 0
         || after("&#", format!("{want};"))
         || after("&#x", format!("{want:x};"))
-        || [(b'&', "&amp;"), (b'"', "&quot;"), (b'<', "&lt;"), (b'>', "&gt;"), (b'\'', "&apos;")]
+        || [(b'&', "&amp;amp;"), (b'"', "&quot;"), (b'<', "&lt;"), (b'>', "&gt;"), (b'\'', "&apos;")]
             .iter()
             .any(|(byte, name)| *byte == want && name.as_bytes().starts_with(&rest))
 }
 
-/// The end of `secret` in `bytes`, if it begins at `at`. A secret that contains `%`, `\` or `&` is read in both ways: as it is, and
-/// escaped.
+/// The end of `secret` in `bytes`, if it begins at `at`; the last one, if it can be read in several ways.
 fn matched(bytes: &[u8], at: usize, secret: &[u8]) -> Option<usize> {
-    let ambiguous = || secret.iter().any(|b| matches!(b, b'%' | b'\\' | b'&'));
-    follow(bytes, at, secret, false).or_else(|| ambiguous().then(|| follow(bytes, at, secret, true))?)
+    let mut places = Places::of(at);
+    for (position, want) in secret.iter().enumerate() {
+        places.step(|at, next| {
+            let breaks = if position > 0 && *want != b'\n' {
+                bytes[at..].iter().take_while(|b| matches!(b, b'\n' | b'\r')).count()
+            } else {
+                0
+            };
+            readings(&bytes[at + breaks..], *want, |length| next(at + breaks + length));
+        });
+        if places.is_empty() {
+            return None;
+        }
+    }
+    places.last()
 }
 
-fn follow(bytes: &[u8], mut at: usize, secret: &[u8], escapes_first: bool) -> Option<usize> {
-    for (position, want) in secret.iter().enumerate() {
-        if *want == b'\n' {
-            at += line_breaks(&bytes[at..])?;
-            continue;
-        }
-        if position > 0 {
-            at += bytes[at..].iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
-        }
-        let rest = &bytes[at..];
-        let itself = (rest.first() == Some(want)).then_some(1);
-        at += if escapes_first { escaped(rest, *want).or(itself)? } else { itself.or_else(|| escaped(rest, *want))? };
+/// The places in a text up to which the beginning of a secret may have been read. There is one, but for the characters that escapes begin
+/// with: a backslash of the secret may be one in the text, or two, four or eight.
+struct Places {
+    first: Option<usize>,
+    others: Vec<usize>,
+}
+
+impl Places {
+    fn of(at: usize) -> Places {
+        Places { first: Some(at), others: vec![] }
     }
-    Some(at)
+
+    fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    fn any(&self, holds: impl Fn(usize) -> bool) -> bool {
+        self.first.is_some_and(&holds) || self.others.iter().any(|at| holds(*at))
+    }
+
+    fn last(&self) -> Option<usize> {
+        self.others.iter().copied().chain(self.first).max()
+    }
+
+    /// Puts in place of each place those that `read` finds from there.
+    fn step(&mut self, read: impl Fn(usize, &mut dyn FnMut(usize))) {
+        let others = std::mem::take(&mut self.others);
+        let mut next = Places { first: None, others: vec![] };
+        for at in self.first.into_iter().chain(others) {
+            read(at, &mut |at| match next.first {
+                None => next.first = Some(at),
+                Some(first) if first == at || next.others.contains(&at) => {}
+                Some(_) => next.others.push(at),
+            });
+        }
+        *self = next;
+    }
+}
+
+/// Calls `found` with the length of each reading of `want` that `rest` begins with: itself, and escaped once or several times.
+fn readings(rest: &[u8], want: u8, mut found: impl FnMut(usize)) {
+    if want == b'\n' {
+        return line_breaks(rest).into_iter().for_each(found);
+    }
+    if rest.first() == Some(&want) {
+        found(1);
+        let again = match want {
+            b'%' => &b"25"[..],
+            b'&' => b"amp;",
+            b'\\' => return backslashes(rest, found),
+            _ => return,
+        };
+        let mut at = 1;
+        while rest[at..].starts_with(again) {
+            at += again.len();
+            found(at);
+        }
+    }
+    escaped(rest, want).into_iter().for_each(found);
+}
+
+/// The lengths of a backslash that is escaped as JSON is, once or several times: two, four or eight backslashes, or `\u005c`.
+fn backslashes(rest: &[u8], mut found: impl FnMut(usize)) {
+    let run = rest.iter().take(BACKSLASHES + 1).take_while(|b| **b == b'\\').count();
+    [2, 4, 8].into_iter().filter(|length| *length <= run).for_each(&mut found);
+    for before in 1..=run {
+        code(rest, before, b'\\').into_iter().for_each(&mut found);
+    }
 }
 
 /// The length of the line breaks that `rest` begins with, as they are or escaped (`\r\n`, `%0A`, `&#10;`), if there are any.
@@ -232,21 +293,27 @@ fn percent(rest: &[u8], want: u8) -> Option<usize> {
     }
 }
 
-/// `\/`, `\"`, `\\`, `\n`, `\u002f`, `\x2f`, with any number of further backslashes before them.
+/// `\/`, `\"`, `\n`, `\u002f`, `\x2f`, with any number of further backslashes before them.
 fn backslash(rest: &[u8], want: u8) -> Option<usize> {
     let run = rest.iter().take(BACKSLASHES).take_while(|b| **b == b'\\').count();
-    if want == b'\\' {
-        return (run > 1).then_some(2);
+    match rest.get(run)? {
+        b'u' | b'x' => code(rest, run, want),
+        b'n' if want == b'\n' => Some(run + 1),
+        b'r' if want == b'\r' => Some(run + 1),
+        b't' if want == b'\t' => Some(run + 1),
+        other => (*other == want && !want.is_ascii_alphanumeric()).then_some(run + 1),
     }
-    let digits = match rest.get(run)? {
+}
+
+/// The length of `u002f` or `x2f` behind this many backslashes, if it is the code of `want`.
+fn code(rest: &[u8], backslashes: usize, want: u8) -> Option<usize> {
+    let digits = match rest.get(backslashes)? {
         b'u' => 4,
         b'x' => 2,
-        b'n' if want == b'\n' => return Some(run + 1),
-        b'r' if want == b'\r' => return Some(run + 1),
-        b't' if want == b'\t' => return Some(run + 1),
-        other => return (*other == want && !want.is_ascii_alphanumeric()).then_some(run + 1),
+        _ => return None,
     };
-    (hex(rest.get(run + 1..run + 1 + digits)?)? == u32::from(want)).then_some(run + 1 + digits)
+    let end = backslashes + 1 + digits;
+    (hex(rest.get(backslashes + 1..end)?)? == u32::from(want)).then_some(end)
 }
 
 /// `&amp;`, `&quot;`, `&#39;`, `&#x2F;`, `&amp;#39;`
@@ -312,6 +379,50 @@ mod tests {
         }
         assert_eq!(left("k/7+&q=z", "k%252F7%25252B%2526q%253dz"), "");
         assert_eq!(left("a/b-\"c\"d", r#"x a\\/b\\u002d\\\"c\\\"d x"#), "x  x");
+    }
+
+    #[test]
+    fn a_secret_with_what_begins_an_escape_is_found_however_often_it_is_escaped() {
+        let json = |text: &str| {
+            let json = serde_json::Value::from(text).to_string();
+            json[1..json.len() - 1].to_owned()
+        };
+        for secret in
+            [r"k\7-Qz", r"\k7-Qz\", r"k7\\-Qz", r"k7\n-Qz", r#"k7\"-Qz"#, r"k\u0041-Qz", r"k%7-Q%25z", "k&7-Q&amp;z%"]
+        {
+            let once = json(secret);
+            let twice = json(&once);
+            let url: String = secret.bytes().map(|b| format!("%{b:02X}")).collect();
+            for text in [
+                secret,
+                &once,
+                &twice,
+                &json(&twice),
+                &secret.replace('\\', "\\u005c"),
+                &json(&secret.replace('\\', "\\u005C")),
+                &secret.replace('\\', "%5c"),
+                &url,
+                &url.replace('%', "%25"),
+                &secret.replace('&', "&amp;").replace('\\', "&#92;"),
+                &secret.replace('&', "&amp;amp;"),
+            ] {
+                assert_eq!(left(secret, &format!("say {text}!")), "say !", "{secret} in {text}");
+                let spellings = SecretSpellings::new([secret.to_owned()]);
+                for end in 1..text.len() {
+                    let begun = spellings.begun(text[..end].as_bytes());
+                    // Escapes of letters and digits are seldom, and not held back.
+                    assert!(
+                        begun == end
+                            || text.starts_with("%6")
+                            || text.starts_with("%256")
+                            || text.starts_with("%5C%6")
+                            || text.starts_with("%255C%256"),
+                        "{begun} of {}",
+                        &text[..end]
+                    );
+                }
+            }
+        }
     }
 
     #[test]
