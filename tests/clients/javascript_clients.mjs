@@ -28,16 +28,25 @@ const anthropic = (base) => clientOf('anthropic', base, () => new Anthropic({ ba
 async function chat(job) {
   const tools = job.tools.map((t) => ({ type: 'function', function: t }));
   const request = { model: job.model, messages: [{ role: 'user', content: ASK }], ...(tools.length ? { tools } : {}) };
-  const answer =
-    job.form === 'stream'
-      ? await openai(job.base).chat.completions.stream({ ...request, stream_options: { include_usage: true } }).finalChatCompletion()
-      : await openai(job.base).chat.completions.create(request);
+  let answer;
+  let streamed = '';
+  if (job.form === 'stream') {
+    const stream = openai(job.base).chat.completions.stream({ ...request, stream_options: { include_usage: true } });
+    // Of a member that it does not know, the client's final message has the last piece alone.
+    stream.on('chunk', (chunk) => {
+      const delta = chunk.choices[0]?.delta ?? {};
+      streamed += delta.reasoning_content ?? delta.reasoning ?? '';
+    });
+    answer = await stream.finalChatCompletion();
+  } else {
+    answer = await openai(job.base).chat.completions.create(request);
+  }
   const { message, finish_reason: finish } = answer.choices[0];
   const usage = answer.usage;
   return {
     text: message.content ?? '',
     refusal: message.refusal ?? '',
-    reasoning: message.reasoning_content ?? message.reasoning ?? '',
+    reasoning: job.form === 'stream' ? streamed : (message.reasoning_content ?? message.reasoning ?? ''),
     calls: (message.tool_calls ?? []).map((c) => [c.id, c.function.name, c.function.arguments]),
     finish,
     usage: usage && { input: usage.prompt_tokens, output: usage.completion_tokens, total: usage.total_tokens },

@@ -1,25 +1,34 @@
 """Whether what a client returned is right."""
-import json
+import json, re
+from truth import is_text
 
 # What each client calls the reasons that a front sends.
 REASONS = {
-    ("chat", "own"): {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "content_filter": "content_filter"},
-    ("responses", "own"): {"stop": "completed", "tool_calls": "completed", "length": "incomplete:max_output_tokens", "content_filter": "incomplete:content_filter"},
-    ("messages", "own"): {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"},
+    "chat": {"stop": "stop", "tool_calls": "tool_calls", "length": "length", "content_filter": "content_filter"},
+    "responses": {"stop": "completed", "tool_calls": "completed", "length": "incomplete:max_output_tokens", "content_filter": "incomplete:content_filter"},
+    "messages": {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"},
     "ai-sdk": {"stop": "stop", "tool_calls": "tool-calls", "length": "length", "content_filter": "content-filter"},
 }
 
-# Anthropic's own words for a good end, which its Messages API keeps; the labels have one for all.
-GOOD_ENDS = ["stop_sequence", "pause_turn"]
+# Anthropic's own words for a good end, which its Messages API keeps.
+GOOD_ENDS = ("stop_sequence", "pause_turn")
 
 JAVASCRIPT = {"openai-node", "anthropic-node", "ai-sdk"}
 
+# What tc-serve says of a body that ends before its end.
+CUT = re.compile("ended? before|ends before|was cut|disconnect")
 
-def reasons(truth, front, client):
-    """What the client may call the reason. A refusal is one of its own in the SDKs of Anthropic and Vercel."""
-    names = REASONS["ai-sdk" if client == "ai-sdk" else (front, "own")]
-    good_ends = GOOD_ENDS if truth.finish == "stop" and names is REASONS["messages", "own"] else []
-    return [names.get(truth.finish)] + ([names["content_filter"]] if truth.refusal else []) + good_ends
+
+def reason(truth, result):
+    """What the client has to call the reason."""
+    is_sdk = result["client"] == "ai-sdk"
+    if result["front"] == "messages" and not is_sdk and truth.finish == "stop" and truth.api == "anthropic" and truth.word in GOOD_ENDS:
+        return truth.word
+    finish = truth.finish
+    # A refusal is a reason of its own in the Messages API and in the AI SDK.
+    if truth.refusals and finish == "stop" and (is_sdk or result["front"] == "messages"):
+        finish = "content_filter"
+    return REASONS["ai-sdk" if is_sdk else result["front"]][finish]
 
 
 def rounded(value):
@@ -42,32 +51,59 @@ def arguments(text):
 def problems(truth, result, is_direct=False):
     """What is wrong with a result, each in a sentence; nothing if it is right."""
     error = result.get("error")
-    if truth.failed:
+    if truth.error is not None:
         # A provider that failed must never look as if it had answered.
-        return [] if error else [f"the provider failed, and the client got an answer that ended with {result['finish']}"]
+        if not error:
+            return [f"the provider failed, and the client got an answer that ended with {result['finish']}"]
+        return [] if is_direct else error_problems(truth, error)
     if error:
         return [f"raised {error['kind']} {error['status'] or ''}: {error['message'][:200]}"]
     ids = [id for id, _, _ in result["calls"]]
     found = [] if len(set(ids)) == len(ids) and all(ids) else [f"ids of calls are missing or not distinct: {ids}"]
     found += text_problems(truth, result) + call_problems(truth, result)
     if not is_direct:
-        if result["finish"] not in reasons(truth, result["front"], result["client"]):
-            found.append(f"finish reason: {result['finish']}, not {reasons(truth, result['front'], result['client'])[0]}")
+        found += reasoning_problems(truth, result)
+        if result["finish"] != reason(truth, result):
+            found.append(f"finish reason: {result['finish']}, not {reason(truth, result)}")
         found += counts(truth, result)
     return found
 
 
+def error_problems(truth, error):
+    """Whether the client shows the provider's own message."""
+    if truth.error == "cut":
+        return [] if CUT.search(error["message"]) else [f"the error does not say that the answer was cut: {error['message'][:200]}"]
+    # Clients quote a message in their own ways.
+    plain = lambda text: re.sub(r"\\n|[^A-Za-z0-9]", "", text)
+    want = plain(truth.error)[:100]
+    return [] if want in plain(error["message"]) else [f"the error has another message: {error['message'][:200]!r}, not {truth.error[:200]!r}"]
+
+
 def text_problems(truth, result):
-    if truth.refusal:
-        # Where the protocol has no refusals they are text, in whichever order the parts came.
-        texts = {truth.text, truth.text + truth.refusal, truth.refusal + truth.text}
-        return [] if result["text"] in texts else [f"text: {result['text'][-160:]!r}, not {sorted(texts)}"]
-    # The AI SDK shows the summary of a long conversation as text when the answer comes whole.
-    if truth.summary and result["client"] == "ai-sdk" and result["text"] == truth.summary + truth.text:
+    text = result["text"]
+    if truth.in_text:
+        # White space beside a call may be its framing.
+        want = truth.in_text["content"]
+        return [] if text.split() == want.split() else [f"text: {text[-160:]!r}, not {want[-160:]!r}"]
+    # Where the protocol has no refusals they are text, and the AI SDK shows the summary of a long conversation as text.
+    extra = [r for r in truth.refusals if not result["refusal"]] + [s for s in truth.beside if result["client"] == "ai-sdk"]
+    rests = [text] + [text.removeprefix(e) for e in extra if text.startswith(e)] + [text.removesuffix(e) for e in extra if text.endswith(e)]
+    if result["refusal"] and result["refusal"] not in truth.refusals:
+        return [f"refusal: {result['refusal']!r}, not {truth.refusals}"]
+    return [] if any(is_text(truth, rest) for rest in rests) else [f"text: {len(text)} characters {text[-80:]!r}, not the {truth.length} of the label"]
+
+
+def reasoning_problems(truth, result):
+    got = result["reasoning"]
+    if truth.in_text and "reasoning" in truth.in_text:
+        want = truth.in_text["reasoning"]
+        return [] if got.split() == want.split() else [f"reasoning: {got[-80:]!r}, not {want[-80:]!r}"]
+    excess = len(got) - (truth.reasoning or 0)
+    # Parts of a summary have an empty line between them, which is not the provider's.
+    breaks = truth.api == "openai-responses" and excess % 2 == 0 and 0 <= excess // 2 <= got.count("\n\n")
+    if truth.reasoning is None or excess == 0 or breaks or (truth.reasoning == 0 and got in truth.plans):
         return []
-    if result["text"] != truth.text:
-        return [f"text: {len(result['text'])} characters {result['text'][-80:]!r}, not {len(truth.text)} {truth.text[-80:]!r}"]
-    return []
+    return [f"reasoning: {len(got)} characters {got[-80:]!r}, not {truth.reasoning}"]
 
 
 def call_problems(truth, result):
@@ -76,16 +112,27 @@ def call_problems(truth, result):
     cut = [i for i, call in enumerate(truth.calls) if call[1] is None]
     as_cut = [[name, None if i in cut else value] for i, (name, value) in enumerate(got)]
     wants = [truth.calls, [call for call in truth.calls if call[1] is not None]]
+    # A label may say that what the model meant as a call is not read as one.
+    is_other = truth.in_text and "calls" in truth.in_text
+    is_right = bool(got) == truth.has_call or is_other or (cut and not got)
+    found = [] if is_right else [f"has a tool call: {bool(got)}, not {truth.has_call}"]
     if result["client"] in JAVASCRIPT:
         got, as_cut, wants = rounded(got), rounded(as_cut), rounded(wants)
-    return [] if got in wants or as_cut in wants else [f"calls: {json.dumps(got)[:300]}, not {json.dumps(truth.calls)[:300]}"]
+    return found + ([] if got in wants or as_cut in wants else [f"calls: {json.dumps(got)[:300]}, not {json.dumps(truth.calls)[:300]}"])
 
 
 def counts(truth, result):
     usage, want = result["usage"] or {}, truth.usage
+    if want is None:
+        return []
     for name, member in (("input", "prompt_tokens"), ("output", "completion_tokens"), ("total", "total_tokens")):
-        if name in usage and (usage[name] or 0) != want.get(member, 0) and (name != "total" or member in want):
+        # A member that is there with null is one that nobody knows; one that is not there was not sent.
+        if name not in usage or (member in want and want[member] is None) or (name == "total" and member not in want and want):
+            continue
+        if (usage[name] or 0) != want.get(member, 0):
             return [f"usage: {usage}, not {want}"]
+    if "total" in usage and (usage["total"] or 0) < (usage["input"] or 0) + (usage["output"] or 0):
+        return [f"usage: the total is less than its parts: {usage}"]
     return [] if usage or not want else [f"no usage, not {want}"]
 
 
@@ -99,11 +146,9 @@ def differences(truth, stream, whole):
     """What a stream and a whole answer hold differently."""
     if "error" in stream or "error" in whole:
         return [] if "error" in stream and "error" in whole else ["one of the stream and the whole answer is an error"]
-    # The Node client keeps the last piece alone of a member that it does not know, such as the reasoning of a chat.
-    hides_reasoning = (stream["client"], stream["front"]) == ("openai-node", "chat")
+    skipped = set()
     # One text per answer holds text and refusals in the order in which they came, or after each other.
-    skipped = {"reasoning"} if hides_reasoning else set()
-    if truth.refusal or truth.summary:
+    if truth.refusals or truth.beside:
         skipped.add("text")
     if any(value is None for _, value in truth.calls):
         skipped.add("calls")

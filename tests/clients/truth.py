@@ -1,10 +1,18 @@
-"""What is right for each recorded stream: its label, and what `llm-stream | tc-accumulate` reads in its body.
+"""What is right for each recorded stream: its label, and nothing that toolpipe reads.
 
-The calls, the length and the digest of the text, and whether the provider failed are the label's; where a label lacks one of them (those of
-fixtures/ have no digest), and for reasons and tokens, the pipeline's reading counts.
+Text is the label's length and digest. docs/corpora.md describes the members of a label, docs/serve.md what of them no client can see. Of the body
+itself only texts are taken that a label has no member for: refusals, plans and summaries, by their names in the JSON.
 """
-import collections, dataclasses, hashlib, json, os, subprocess, tempfile
+import dataclasses, hashlib, json, os
 from mock import TYPES, model_of
+
+# Why an answer ended, by the words of the providers. Where the reason is missing, but not the end mark, the answer has ended well.
+REASONS = {
+    "stop": {None, "stop", "end_turn", "stop_sequence", "pause_turn", "STOP", "1", "COMPLETE", "completed", "eos"},
+    "tool_calls": {"tool_calls", "function_call", "tool_use", "TOOL_CALL"},
+    "length": {"length", "max_tokens", "model_length", "MAX_TOKENS", "incomplete:max_output_tokens", "model_context_window_exceeded"},
+    "content_filter": {"content_filter", "refusal", "SAFETY", "PROHIBITED_CONTENT", "RECITATION", "UNEXPECTED_TOOL_CALL", "incomplete:content_filter"},
+}
 
 
 @dataclasses.dataclass
@@ -13,14 +21,19 @@ class Truth:
     api: str
     model: str
     tools: list
-    text: str
-    refusal: str
-    summary: str  # of the conversation, by the provider (compaction)
+    has_call: bool
     calls: list  # [name, arguments], with None for arguments that were cut or are not valid
+    length: int  # of the text
+    digest: str
+    reasoning: object  # its length; None where nobody knows
+    word: object  # the provider's finish reason
     finish: str  # stop, tool_calls, length, content_filter
-    usage: dict
-    failed: bool  # the provider's own error, or a body that ends before its end
-    in_text: object  # [text, calls, finish] when calls or reasoning in the text are read too, if that differs
+    usage: object  # counts by name, None for one that nobody knows; None where nobody knows any
+    error: object  # the provider's own error, or `cut` for a body that ends before its end; None for an answer
+    in_text: object  # {content, reasoning, calls} where calls or reasoning in the text are read; None where the text stays as it came
+    refusals: list  # what the provider says in place of an answer, and no label has
+    beside: list  # other texts that no label has: the summary of a conversation
+    plans: list  # reasoning under another name
 
 
 def openai_tool(tool):
@@ -55,94 +68,83 @@ def tools_of(label):
     return tools
 
 
-class Reading:
-    """What the pipeline reads in one body."""
-
-    def __init__(self):
-        self.text, self.refusal, self.summary, self.usage, self.finish, self.failed, self.calls = "", "", "", {}, None, False, {}
-
-    def ordered(self):
-        return [self.calls[index] for index in sorted(self.calls)]
-
-    def take(self, e):
-        kind = e["type"]
-        if kind == "content_delta":
-            self.text += e["text"]
-        elif kind == "server_item" and e.get("kind") == "compaction":
-            self.summary += e["data"].get("content") or ""
-        elif kind == "refusal_delta":
-            self.refusal += e["text"]
-        elif kind == "session_stats":
-            self.usage.update({k: v for k, v in e.items() if k.endswith("_tokens")})
-        elif kind == "error":
-            self.failed = True
-        elif kind == "stream_end":
-            self.finish = e.get("finish_reason")
-        elif kind == "tool_call":
-            broken = (e.get("error") or {}).get("code") in ("incomplete", "invalid_json")
-            self.calls[e["index"]] = [e["tool_name"], None if broken else e["arguments"]]
+def values_of(body):
+    """Every JSON value of a body: its lines, its `data:` lines, or the whole."""
+    try:
+        yield json.loads(body)
+        return
+    except ValueError:
+        pass
+    for line in body.splitlines():
+        try:
+            yield json.loads(line.removeprefix("data:"))
+        except ValueError:
+            pass
 
 
-def readings(bin, folder, api, labels, reads_text):
-    """The readings of many bodies, by file. With `reads_text` calls and reasoning that the model wrote as text are read, as tc-serve does."""
-    exe = lambda name: os.path.join(bin, name)
-    replay = [x for label in labels for x in ("--replay", label["file"])]
-    with tempfile.TemporaryFile() as events, tempfile.TemporaryFile() as out:
-        subprocess.run([exe("llm-stream"), "--no-time", "--api", api, "--speed", "max", *replay], cwd=folder, stdin=subprocess.DEVNULL, stdout=events, stderr=subprocess.DEVNULL)
-        events.seek(0)
-        if reads_text:
-            tools = {label["file"]: [{"type": "function", "function": tool} for tool in tools_of(label)] for label in labels}
-            with tempfile.TemporaryFile() as offered:
-                for line in events:
-                    if b'"type":"stream_start"' in line[:40]:
-                        e = json.loads(line)
-                        line = json.dumps({**e, "tools": tools[e["stream"]]}).encode() + b"\n"
-                    offered.write(line)
-                offered.seek(0), events.seek(0), events.truncate()
-                subprocess.run([exe("tag-parse"), "--no-time", "--when", "always", "--dialect", "auto"], stdin=offered, stdout=events, stderr=subprocess.DEVNULL)
-            events.seek(0)
-        subprocess.run([exe("tc-accumulate"), "--no-time"], stdin=events, stdout=out, stderr=subprocess.DEVNULL)
-        out.seek(0)
-        found = collections.defaultdict(Reading)
-        for line in out:
-            e = json.loads(line)
-            if not e.get("choice"):
-                found[e.get("stream")].take(e)
-    return found
+def texts_of(value, name):
+    """Every text with this name in a JSON value, in order."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from [inner] if key == name and isinstance(inner, str) else texts_of(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from texts_of(inner, name)
 
 
-def load(index, bin):
-    """The truth of every stream that an index labels."""
+def candidates(values, *names):
+    """What may be one text: each text with one of these names, and all of them in a row."""
+    found = [text for value in values for name in names for text in texts_of(value, name) if text]
+    if not found:
+        return []
+    # A text may be there in pieces, in pieces and whole, or in several parts.
+    return list(dict.fromkeys([*found, "".join(found), "".join(dict.fromkeys(found))]))
+
+
+def load(index):
+    """The labels of an index with a body of their own, and where their bodies are."""
     folder = os.path.dirname(os.path.abspath(index))
     labels = [json.loads(line) for line in open(index, encoding="utf-8")]
     labels = [l for l in labels if "part" not in l and os.path.splitext(l["file"])[1] in TYPES]
-    found = {}
-    for api in {l["api"] for l in labels}:
-        mine = [l for l in labels if l["api"] == api]
-        plain, tagged = (readings(bin, folder, api, mine, reads_text) for reads_text in (False, True))
-        found.update({l["file"]: (plain[l["file"]], tagged[l["file"]]) for l in mine})
-    return [truth_of(label, *found[label["file"]]) for label in labels]
+    return [(label, os.path.join(folder, label["file"])) for label in labels]
 
 
-def truth_of(label, reading, tagged):
-    if "content_sha256" in label:
-        digest = hashlib.sha256(reading.text.encode()).hexdigest()
-        if (len(reading.text), digest) != (label["content_len"], label["content_sha256"]):
-            raise SystemExit(f"matrix: {label['id']}: llm-stream does not read the labelled text; mend that first")
+def unlabelled(file):
+    """The texts of a body that labels have no member for: refusals, summaries, plans."""
+    values = list(values_of(open(file, encoding="utf-8", errors="replace").read()))
+    blocks = [block for value in values if isinstance(value, dict) for block in (value.get("content_block"), value.get("delta")) if isinstance(block, dict)]
+    summaries = [block for block in blocks if "compaction" in str(block.get("type"))]
+    return candidates(values, "refusal", "explanation"), candidates(summaries, "content"), candidates(values, "tool_plan")
+
+
+def truth_of(label, texts):
+    """What is right for the stream of a label. `texts` are those of `unlabelled`."""
+    missing = [m for m in ("finish_reason", "stream_error", "usage", "content_len", "content_sha256") if m not in label]
+    if missing:
+        raise SystemExit(f"matrix: the label of {label['id']} has no {' and no '.join(missing)}")
     calls = [[c["name"], c["arguments"]] for c in label["calls"]]
-    failed = bool(label["stream_error"]) if "stream_error" in label else reading.failed
-    # No API has a call without a name.
-    failed = failed or reading.finish in ("error", "cut", None) or not all(name for name, _ in calls)
-    in_text = [tagged.text, tagged.ordered(), finish_of(tagged, tagged.ordered())]
-    if in_text[:2] == [reading.text, reading.ordered()] and not label.get("dialect"):
-        in_text = None
-    return Truth(label["id"], label["api"], model_of(label), tools_of(label), reading.text, reading.refusal, reading.summary, calls, finish_of(reading, calls), reading.usage, failed, in_text)
+    error = label["stream_error"]
+    if error is None and not all(name for name, _ in calls):
+        error = "a call came without a name"  # No API has such a call.
+    in_text = label.get("in_text")
+    read = [[c["name"], c["arguments"]] for c in in_text["calls"]] if in_text and "calls" in in_text else calls
+    return Truth(
+        label["id"], label["api"], model_of(label), tools_of(label), label["has_tool_call"], read, label["content_len"], label["content_sha256"],
+        label.get("reasoning_len"), label["finish_reason"], None if error else finish_of(label, read), label["usage"], error, in_text, *texts)
 
 
-def finish_of(reading, calls):
+def finish_of(label, calls):
     """The reason as it has to be: calls that came make `tool_calls` of `stop`, and with a call that was cut the answer was cut."""
-    if reading.finish not in ("stop", "tool_calls"):
-        return reading.finish
+    reason = next((reason for reason, words in REASONS.items() if label["finish_reason"] in words), None)
+    if reason is None:
+        raise SystemExit(f"matrix: the label of {label['id']} has the unknown finish reason {label['finish_reason']!r}")
+    if reason not in ("stop", "tool_calls"):
+        return reason
     if any(arguments is None for _, arguments in calls):
         return "length"
     return "tool_calls" if calls else "stop"
+
+
+def is_text(truth, text):
+    """Whether this is the text of the label."""
+    return len(text) == truth.length and hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest() == truth.digest
