@@ -127,6 +127,15 @@ fn lines(in_force: InForce, landlock: Option<&str>, bwrap: Option<&str>) -> Vec<
                 "no network namespace can be had",
             ),
         ),
+        ("privileges", "no program gives a command other rights (no_new_privs): sudo and its like do not work".to_owned()),
+        (
+            "system calls",
+            yes(
+                landlock.is_none() || bwrap.is_none(),
+                "in a sandbox filtered: no sockets but those of UNIX and of IP (with a network also of routes), no keyrings, io_uring, bpf, user namespaces and mounts, no other process's memory and limits; without a sandbox not filtered",
+                "not filtered: no sandbox can be had",
+            ),
+        ),
         ("landlock", landlock_line(landlock)),
         ("bwrap", bwrap_line(bwrap)),
         (

@@ -64,7 +64,10 @@ fn a_sandbox_that_works_is_printed_as_such_and_one_that_does_not_ends_with_2() {
                 "{user:?} {kind}"
             );
             if run.status == 0 {
-                let line = &lines(&out)[kind];
+                let found = lines(&out);
+                assert!(found["system calls"].starts_with("in a sandbox filtered"), "{found:?}");
+                assert!(found["privileges"].contains("no_new_privs"), "{found:?}");
+                let line = &found[kind];
                 assert!(
                     line.starts_with(works) && !line.contains("cannot be used") && !line.contains("does not work"),
                     "{line}"

@@ -204,7 +204,7 @@ fn a_split_changes_no_decision_about_a_call_in_the_text() {
     for (text, want) in [
         (format!("Look. {call}"), vec![true]),
         (format!("{long} {call}"), vec![false, true]),
-        (format!("{{\"name\": \"f\", \"arguments\": {{}}}}"), vec![true]),
+        ("{\"name\": \"f\", \"arguments\": {}}".to_owned(), vec![true]),
         (format!("{long} <tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call>"), vec![false]),
         (format!("<tool_call>{{\"name\": \"g\", \"arguments\": {{}}}}</tool_call> {long}"), vec![]), // a name of a tool is waited for
     ] {

@@ -6,6 +6,7 @@
 mod bwrap;
 mod confinement;
 mod enter;
+mod filter;
 pub mod group;
 pub mod hierarchy;
 mod isolate;

@@ -3,12 +3,15 @@
 use super::confinement::{Confined, Confinement};
 use super::place::Place;
 use std::ffi::OsString;
+use std::os::fd::RawFd;
 use std::path::Path;
 use tool::Network;
 
 /// The options that confine `confined`; its command line follows them. Standard files, environment and limits are passed on as they are.
-pub fn arguments(confinement: &Confinement, confined: &Confined<'_>) -> Vec<OsString> {
+/// `filter` is the number of an open file with the filter of system calls.
+pub fn arguments(confinement: &Confinement, confined: &Confined<'_>, filter: RawFd) -> Vec<OsString> {
     let mut line = CommandLine(Vec::new());
+    line.words(&["--seccomp", &filter.to_string()]);
     line.words(&["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
     if confinement.network == Network::On {
         line.words(&["--share-net"]);

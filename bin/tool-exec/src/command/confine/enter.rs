@@ -1,8 +1,9 @@
 //! Puts a confinement into force.
 
 use super::confinement::{Confined, Confinement};
-use super::{bwrap, isolate, rules};
+use super::{bwrap, filter, isolate, rules};
 use std::io::{Error, ErrorKind};
+use std::os::fd::IntoRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tool::SandboxKind;
@@ -27,10 +28,13 @@ pub fn enter(confinement: &Confinement, confined: &Confined<'_>) -> Result<Comma
             isolate::leave(&confinement.network)?;
             isolate::drop_capabilities()?;
             rules::restrict(confinement, confined.home)?;
+            filter::install(&confinement.network)?;
         }
         SandboxKind::Bwrap => {
+            // bubblewrap closes it before it starts the command. This process has it to its end, and starts nothing else.
+            let filter = filter::file(&confinement.network)?.into_raw_fd();
             command = Command::new(&confinement.bwrap);
-            command.args(bwrap::arguments(confinement, confined)).arg(confined.program).args(rest);
+            command.args(bwrap::arguments(confinement, confined, filter)).arg(confined.program).args(rest);
         }
     }
     Ok(command)
