@@ -404,6 +404,19 @@ fn auto_learns_from_live_streams_alone() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A call that is written as text was a call: else `auto` would learn that such a model never calls.
+#[test]
+fn a_call_in_the_text_is_learned_as_a_call() {
+    let folder = std::env::temp_dir().join(format!("tc-detect-learn-text-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("mine.table");
+    let call = r#"{"type":"content_delta","text":"Yes. <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>"}"#;
+    let end = r#"{"type":"stream_end","finish_reason":"stop"}"#;
+    run(&["--checker", "auto", "--learn", file.to_str().unwrap()], &lines(&[START, call, end, START, TEXT, end]));
+    assert_eq!(counted(&file), "text 1 1");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn what_is_learned_goes_into_regular_files_alone() {
     let folder = std::env::temp_dir().join(format!("tc-detect-regular-{}", std::process::id()));
