@@ -62,7 +62,7 @@ mod lines {
 
     #[divan::bench]
     fn write(bencher: Bencher) {
-        let text = ContentDelta { text: "word ".into() };
+        let text = ContentDelta { text: "word ".into(), with_call: false };
         let fragment = ToolCallDelta { index: Some(0), arguments: Some("{\"path\": \"a".into()), ..Default::default() };
         let payloads = [Payload::from(text), fragment.into()];
         let mut line = Vec::new();

@@ -64,7 +64,7 @@ impl Turns {
             Kind::StreamStart => self.start(event, take),
             Kind::ContentDelta if !ContentDelta::read(event).text.is_empty() => {
                 if std::mem::take(&mut self.needs_break) {
-                    let text = ContentDelta { text: "\n\n".into() };
+                    let text = ContentDelta { text: "\n\n".into(), ..ContentDelta::default() };
                     take(&Event::of(&text.into(), None, event.choice(), None));
                 }
                 self.has_text = true;
@@ -172,7 +172,7 @@ impl Turns {
             let gap = if self.has_text { "\n\n" } else { "" };
             let output = result.output.str();
             for text in [gap, &output].into_iter().filter(|text| !text.is_empty()) {
-                let text = ContentDelta { text: text.into() };
+                let text = ContentDelta { text: text.into(), ..ContentDelta::default() };
                 take(&Event::of(&text.into(), None, 0, None));
             }
             self.has_text = true;

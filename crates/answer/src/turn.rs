@@ -191,22 +191,14 @@ impl Turn {
         self.feed(event, take, |choice, out| choice.retract(&id.str(), out));
     }
 
+    /// Takes counts, in the place of those that came before.
     fn stats(&mut self, stats: &SessionStats) {
-        let usage = &mut self.usage;
-        for (count, to) in [
-            (stats.prompt_tokens, &mut usage.input),
-            (stats.completion_tokens, &mut usage.output),
-            (stats.total_tokens, &mut usage.total),
-            (stats.cached_tokens, &mut usage.cached),
-            (stats.reasoning_tokens, &mut usage.reasoning),
-        ] {
-            if let Some(count) = count {
-                *to = count;
-                self.has_usage = true;
-            }
-        }
-        if stats.total_tokens.is_none() {
-            usage.total = usage.total.max(usage.input.saturating_add(usage.output));
+        let counts =
+            [stats.prompt_tokens, stats.completion_tokens, stats.total(), stats.cached_tokens, stats.reasoning_tokens];
+        if counts.iter().any(Option::is_some) {
+            let [input, output, total, cached, reasoning] = counts.map(Option::unwrap_or_default);
+            self.usage = Usage { input, output, total: total.max(input).max(output), cached, reasoning };
+            self.has_usage = true;
         }
     }
 
@@ -224,7 +216,7 @@ impl Turn {
                 trouble = Some(first);
                 break;
             }
-            dropped.cut_calls += choice.unsent();
+            choice.left_out(dropped);
         }
         if let Some(trouble) = trouble {
             return self.fail(trouble.failure(), take);

@@ -3,6 +3,8 @@
 //!
 //! What it is: [`Decoder`] takes the bytes of a body in any pieces and gives [`Event`]s. What it is not: it opens nothing and
 //! reconnects nothing, so it drops the fields `id` and `retry`, and does not read the data.
+//!
+//! [`Decoder::of_json`] reads beyond the specification what servers and recordings make of streams whose data is JSON.
 
 use memchr::memchr2;
 
@@ -13,6 +15,8 @@ pub struct Event<'a> {
     pub name: Option<&'a str>,
     /// The `data` lines, joined by line feeds.
     pub data: &'a str,
+    /// The lines had no `data:`. Only [`Decoder::of_json`] gives such events.
+    pub is_bare: bool,
 }
 
 /// The parser of an event stream. Feed it bytes as they come: any split gives the same events.
@@ -35,6 +39,10 @@ pub struct Decoder {
     size: usize,
     limit: Option<usize>,
     is_full: bool,
+    /// Whether the data is JSON, see [`Decoder::of_json`].
+    is_json: bool,
+    /// Whether the data is of lines without `data:`.
+    is_bare: bool,
 }
 
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -43,6 +51,16 @@ impl Decoder {
     /// A decoder that takes events of at most `limit` bytes, comments and line ends among them; see [`Decoder::is_full`].
     pub fn limited(limit: usize) -> Decoder {
         Decoder { limit: Some(limit), ..Decoder::default() }
+    }
+
+    /// This decoder for a stream whose data is JSON. It reads three things that the specification would drop or join:
+    ///
+    /// - **Lost blank lines.** An event ends before a second name, and before a line of data that cannot go on with the JSON so far.
+    /// - **JSON without `data:`**, as Google's servers write an error into a stream that has begun. It is an event of its own.
+    /// - **The field `error`**, as llama.cpp wrote it before September 2025. It is an event of that name.
+    #[must_use]
+    pub fn of_json(self) -> Decoder {
+        Decoder { is_json: true, ..self }
     }
 
     /// Whether an event was longer than the limit. The decoder reads nothing after it.
@@ -127,16 +145,50 @@ impl Decoder {
             line = line.strip_prefix(MARK).unwrap_or(line);
         }
         if let Some(value) = line.strip_prefix(b"data:") {
+            let value = unpadded(value);
+            if self.is_json && self.has_data && (self.is_bare || !self.goes_on(*only, value)) {
+                self.dispatch(only.take(), on);
+            }
             self.data(value, only);
         } else if let Some(value) = line.strip_prefix(b"event:") {
+            if self.is_json && self.has_data && (self.is_bare || self.has_name) {
+                self.dispatch(only.take(), on);
+            }
             self.name(unpadded(value));
         } else {
             match line {
                 b"" => self.dispatch(only.take(), on),
                 b"data" => self.data(&[], only),
                 b"event" => self.name(&[]),
+                _ if self.is_json => self.other(line, only, on),
                 _ => {}
             }
+        }
+    }
+
+    /// A line of no field of the specification that matters, in a stream of JSON.
+    fn other<'b>(&mut self, line: &'b [u8], only: &mut Option<&'b [u8]>, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(value) = line.strip_prefix(b"error:") {
+            self.dispatch(only.take(), on);
+            self.name(b"error");
+            self.data(unpadded(value), only);
+        } else if line.starts_with(b"{") && !(self.is_bare && self.goes_on(*only, line)) {
+            self.dispatch(only.take(), on);
+            self.data(line, only);
+            self.is_bare = true;
+        } else if self.is_bare && !line.starts_with(b":") {
+            self.data(line, only);
+        }
+    }
+
+    /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so that it comes at the beginning or behind
+    /// one of `[`, `,` and `:`. `[DONE]` is never a part.
+    fn goes_on(&self, only: Option<&[u8]>, value: &[u8]) -> bool {
+        let before = only.unwrap_or(self.data.as_bytes()).trim_ascii_end();
+        match value.trim_ascii() {
+            b"[DONE]" => before.is_empty(),
+            [b'{', ..] => before.last().is_none_or(|last| matches!(last, b'[' | b',' | b':')),
+            _ => true,
         }
     }
 
@@ -151,7 +203,6 @@ impl Decoder {
 
     #[inline]
     fn data<'b>(&mut self, value: &'b [u8], only: &mut Option<&'b [u8]>) {
-        let value = unpadded(value);
         if std::mem::replace(&mut self.has_data, true) {
             self.keep(only.take());
             self.data.push('\n');
@@ -171,16 +222,17 @@ impl Decoder {
     fn dispatch(&mut self, only: Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
         if self.has_data {
             let name = self.has_name.then_some(self.name.as_str());
+            let is_bare = self.is_bare;
             match only.map(std::str::from_utf8) {
-                Some(Ok(data)) => on(Event { name, data }),
+                Some(Ok(data)) => on(Event { name, data, is_bare }),
                 _ => {
                     only.into_iter().for_each(|value| push_lossy(&mut self.data, value));
-                    on(Event { name, data: &self.data });
+                    on(Event { name, data: &self.data, is_bare });
                 }
             }
         }
         self.size = 0;
-        (self.has_data, self.has_name) = (false, false);
+        (self.has_data, self.has_name, self.is_bare) = (false, false, false);
         self.data.clear();
     }
 }
@@ -282,6 +334,44 @@ mod tests {
                 whole.0.len(),
                 [0, 1, 2, 4][usize::from(limit > 9) + usize::from(limit > 12) + usize::from(limit > 26)]
             );
+        }
+    }
+
+    #[test]
+    fn in_a_stream_of_json_events_end_without_blank_lines_too() {
+        for (body, want) in [
+            // Blank lines that were lost.
+            ("data: {\"a\":1}\ndata: {\"a\":2}\ndata: [DONE]\n", &["-|{\"a\":1}", "-|{\"a\":2}", "-|[DONE]"][..]),
+            ("event: x\ndata: {}\nevent: y\ndata: {}\n", &["x|{}", "y|{}"]),
+            ("data: {}\ndata: junk\ndata: {}\n", &["-|{}\njunk", "-|{}"]),
+            // One JSON text over several lines.
+            ("data: [\ndata: {\"a\":\ndata: {}\ndata: },\ndata:  {}\ndata: ]\n\n", &["-|[\n{\"a\":\n{}\n},\n {}\n]"]),
+            ("data:\ndata: {}\nevent: x\n\n", &["x|\n{}"]),
+            // JSON without `data:`, with and without the blank lines around it.
+            ("data: {}\n\n{\"error\":{}}", &["-|{}", "bare|{\"error\":{}}"]),
+            (
+                "data: {}\n{\n  \"error\": {\n  }\n}\n: c\ndata: 1\n\n",
+                &["-|{}", "bare|{\n  \"error\": {\n  }\n}", "-|1"],
+            ),
+            ("{\"a\":1}\n{\"a\":[\n{}\n]}\nevent: x\ndata: 1", &["bare|{\"a\":1}", "bare|{\"a\":[\n{}\n]}", "x|1"]),
+            // The field `error`.
+            ("data: {}\n\nerror: {\"code\":500}\n\n", &["-|{}", "error|{\"code\":500}"]),
+        ] {
+            for line_end in ["\n", "\r\n", "\r"] {
+                let body = body.replace('\n', line_end).into_bytes();
+                for at in 0..body.len() {
+                    let mut out = Vec::new();
+                    let mut decoder = Decoder::default().of_json();
+                    let mut on = |e: Event<'_>| {
+                        let name = e.name.unwrap_or(if e.is_bare { "bare" } else { "-" });
+                        out.push(format!("{name}|{}", e.data));
+                    };
+                    decoder.push(&body[..at], &mut on);
+                    decoder.push(&body[at..], &mut on);
+                    decoder.finish(&mut on);
+                    assert_eq!(out, want, "{:?} at {at}", String::from_utf8_lossy(&body));
+                }
+            }
         }
     }
 

@@ -48,9 +48,9 @@ impl History {
                 }
             }
             Kind::SessionStats => {
-                let SessionStats { total_tokens, prompt_tokens, completion_tokens, .. } = SessionStats::read(event);
-                let parts = [prompt_tokens, completion_tokens].into_iter().flatten().sum();
-                self.counts.tokens(total_tokens.unwrap_or(parts));
+                let stats = SessionStats::read(event);
+                let known = [stats.total(), stats.prompt_tokens, stats.completion_tokens];
+                self.counts.tokens(known.into_iter().flatten().max().unwrap_or_default());
             }
             _ => {}
         }

@@ -74,10 +74,11 @@ impl Failure {
     }
 
     /// The error that `frame` holds at its top, in any provider's shape: `{"error":{…}}`, `{"error":"…"}`, `{"type":"error",…}`,
-    /// `{"object":"error",…}`. `None` without one.
-    pub(crate) fn of_frame(frame: Raw<'_>) -> Option<Failure> {
+    /// `{"object":"error",…}`, or any object in a server-sent event of the name `error`. `None` without one.
+    pub(crate) fn of_frame(frame: Raw<'_>, name: Option<&str>) -> Option<Failure> {
         let [error, object, kind] = frame.fields(["error", "object", "type"]);
-        let named = [object, kind].into_iter().flatten().any(|name| name.text() == "\"error\"");
+        let named =
+            name == Some("error") || [object, kind].into_iter().flatten().any(|name| name.text() == "\"error\"");
         error.filter(|e| says_something(*e)).or(named.then_some(frame)).map(|error| Self::of(error, None))
     }
 

@@ -1,10 +1,12 @@
 //! The bytes of a body into frames.
 
 mod frame;
+mod gzip;
 mod values;
 
 pub(crate) use frame::Frame;
 
+use gzip::{Gzip, MAGIC};
 use values::Values;
 
 /// How many bytes of an unknown body are kept for the message.
@@ -19,6 +21,8 @@ pub(crate) struct Framing {
     /// How long one frame may be, in bytes.
     limit: usize,
     full: bool,
+    /// The body was compressed; one that is compressed twice is not read.
+    is_inner: bool,
 }
 
 #[derive(Debug)]
@@ -27,6 +31,8 @@ enum BodyForm {
     Start(Vec<u8>, usize),
     Sse(sse::Decoder),
     Json(Values),
+    /// A compressed body, and the frames in it.
+    Gzip(Box<(Gzip, Framing)>),
     Foreign(Foreign),
 }
 
@@ -43,7 +49,7 @@ struct Foreign {
 impl Framing {
     /// Frames of at most `limit` bytes.
     pub(crate) fn new(limit: usize) -> Framing {
-        Framing { mode: BodyForm::Start(Vec::new(), 0), limit, full: false }
+        Framing { mode: BodyForm::Start(Vec::new(), 0), limit, full: false, is_inner: false }
     }
 
     /// Takes the next bytes.
@@ -55,7 +61,7 @@ impl Framing {
                 return self.too_long(on);
             }
             *dropped += before - left;
-            if let Some(mode) = mode(begun, false, self.limit) {
+            if let Some(mode) = mode(begun, false, self.limit, self.is_inner) {
                 let begun = std::mem::take(begun);
                 self.mode = mode;
                 self.feed(&begun, on);
@@ -69,7 +75,7 @@ impl Framing {
     pub(crate) fn finish(&mut self, on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, _) = &mut self.mode {
             let begun = std::mem::take(begun);
-            let Some(mode) = mode(&begun, true, self.limit) else { return };
+            let Some(mode) = mode(&begun, true, self.limit, self.is_inner) else { return };
             self.mode = mode;
             self.feed(&begun, on);
         }
@@ -77,16 +83,28 @@ impl Framing {
             return;
         }
         match &mut self.mode {
-            BodyForm::Sse(decoder) => decoder.finish(&mut |e| on(Frame::Event { name: e.name, data: e.data })),
+            BodyForm::Sse(decoder) => decoder.finish(&mut |e| event(e, on)),
             BodyForm::Json(values) => {
                 values.finish(on);
                 if values.is_full() {
                     self.too_long(on);
                 }
             }
+            BodyForm::Gzip(both) => {
+                let (gzip, inner) = &mut **both;
+                let finished = gzip.finish(&mut |bytes| inner.take(bytes, on));
+                inner.finish(on);
+                damaged(finished, on);
+            }
             BodyForm::Foreign(foreign) => foreign.report(on),
             BodyForm::Start(..) => {}
         }
+    }
+
+    /// As [`Framing::push`]; returns whether more bytes are wanted.
+    fn take(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) -> bool {
+        self.push(bytes, on);
+        !self.full
     }
 
     fn feed(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
@@ -95,19 +113,26 @@ impl Framing {
         }
         let is_full = match &mut self.mode {
             BodyForm::Sse(decoder) => {
-                decoder.push(bytes, &mut |e| on(Frame::Event { name: e.name, data: e.data }));
+                decoder.push(bytes, &mut |e| event(e, on));
                 decoder.is_full()
             }
             BodyForm::Json(values) => {
                 values.push(bytes, on);
                 values.is_full()
             }
+            BodyForm::Gzip(both) => {
+                let (gzip, inner) = &mut **both;
+                let pushed = gzip.push(bytes, &mut |bytes| inner.take(bytes, on));
+                self.full = inner.full;
+                damaged(pushed, on);
+                false
+            }
             BodyForm::Foreign(foreign) => {
                 let (kept, rest) = bytes.split_at(bytes.len().min(FOREIGN.saturating_sub(foreign.kept.len())));
                 foreign.kept.extend_from_slice(kept);
                 if foreign.has_event() {
                     let begun = std::mem::take(&mut foreign.kept);
-                    self.mode = BodyForm::Sse(sse::Decoder::limited(self.limit));
+                    self.mode = events(self.limit);
                     self.feed(&begun, on);
                     return self.feed(rest, on);
                 }
@@ -128,6 +153,29 @@ impl Framing {
         self.full = true;
         self.mode = BodyForm::Foreign(Foreign::default());
         on(Frame::TooLong);
+    }
+}
+
+/// Reports what is wrong with a compressed body.
+fn damaged(result: Result<(), std::io::Error>, on: &mut dyn FnMut(Frame<'_>)) {
+    if let Err(why) = result {
+        on(Frame::Damaged(&why.to_string()));
+    }
+}
+
+/// The form of a body of server-sent events.
+fn events(limit: usize) -> BodyForm {
+    BodyForm::Sse(sse::Decoder::limited(limit).of_json())
+}
+
+/// Gives a server-sent event. JSON without `data:` is given as a body of JSON would be: it may be a whole response, or several lines.
+fn event(event: sse::Event<'_>, on: &mut dyn FnMut(Frame<'_>)) {
+    if event.is_bare {
+        let mut values = Values::limited(usize::MAX);
+        values.push(event.data.as_bytes(), on);
+        values.finish(on);
+    } else {
+        on(Frame::Event { name: event.name, data: event.data });
     }
 }
 
@@ -191,9 +239,15 @@ fn shrink(begun: &mut Vec<u8>) -> (usize, usize) {
 /// What a body that begins with these bytes is; `None` while that is open. With `all` the body has no more bytes.
 ///
 /// Byte order marks do not count here, however many there are: what they mean for the first line is the decoder's matter.
-fn mode(begun: &[u8], all: bool, limit: usize) -> Option<BodyForm> {
+fn mode(begun: &[u8], all: bool, limit: usize, is_inner: bool) -> Option<BodyForm> {
     let rest = unmarked(begun);
     let first = rest.first()?;
+    if !is_inner && begun.starts_with(MAGIC) {
+        return Some(BodyForm::Gzip(Box::new((Gzip::new(), Framing { is_inner: true, ..Framing::new(limit) }))));
+    }
+    if !is_inner && !all && MAGIC.starts_with(begun) {
+        return None;
+    }
     if !all && MARK.starts_with(rest) {
         return None;
     }
@@ -204,8 +258,8 @@ fn mode(begun: &[u8], all: bool, limit: usize) -> Option<BodyForm> {
     for field in ["", "data", "event", "id", "retry"] {
         let field = field.as_bytes();
         match rest.strip_prefix(field) {
-            Some([b':', ..]) => return Some(BodyForm::Sse(sse::Decoder::limited(limit))),
-            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(BodyForm::Sse(sse::Decoder::limited(limit))),
+            Some([b':', ..]) => return Some(events(limit)),
+            Some([b'\n' | b'\r', ..]) if !field.is_empty() => return Some(events(limit)),
             Some([]) if !all && !field.is_empty() => return None,
             None if !all && field.starts_with(rest) => return None,
             _ => {}
@@ -255,12 +309,13 @@ mod tests {
             ("\u{feff}\u{feff}\u{feff}{\"a\":1}", "Value(\"{\\\"a\\\":1}\")"),
             ("version: 2\nevent: x\ndata: {}\n\n", "Event { name: Some(\"x\"), data: \"{}\" }"),
             ("dataset: 1\n\ndata: 2", "Event { name: None, data: \"2\" }"),
+            ("data: {}\n{\"error\":\n{}}", "Event { name: None, data: \"{}\" }, Value(\"{\\\"error\\\":\\n{}}\")"),
             ("upstream error\nid: 7\n", "Foreign { text: \"upstream error\\nid: 7\\n\", html: false }"),
             ("\u{feff}<html>\ndata: 1", "Foreign { text: \"\\u{feff}<html>\\ndata: 1\", html: true }"),
         ] {
-            assert_eq!(frames(&[body.as_bytes()]), [first], "{body}");
+            assert_eq!(frames(&[body.as_bytes()]).join(", "), first, "{body}");
             let single: Vec<&[u8]> = body.as_bytes().chunks(1).collect();
-            assert_eq!(frames(&single), [first], "{body}");
+            assert_eq!(frames(&single).join(", "), first, "{body}");
         }
         assert!(frames(&[b"", b" \n"]).is_empty());
     }
@@ -302,5 +357,52 @@ mod tests {
         let page = [b'x'; 1000];
         assert_eq!(frames(&[&page[..]; 100]).len(), 1);
         assert_eq!(frames(&[&page[..]; 100]), frames(&[&[b'x'; 100_000][..]]));
+    }
+
+    fn compressed(body: &[u8]) -> Vec<u8> {
+        use std::io::Write;
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        out.write_all(body).unwrap();
+        out.finish().unwrap()
+    }
+
+    #[test]
+    fn a_compressed_body_is_the_body_however_its_bytes_come() {
+        let body = b"data: {\"a\":1}\n\nevent: x\ndata: {}\n\ndata: [DONE]\n\n";
+        let want = frames(&[body]);
+        assert_eq!(want.len(), 3);
+        let bytes = compressed(body);
+        // Several members in a row are one file.
+        for bytes in [bytes.clone(), [compressed(&body[..20]), compressed(&body[20..])].concat()] {
+            for step in 1..bytes.len() {
+                assert_eq!(frames(&bytes.chunks(step).collect::<Vec<_>>()), want, "{step}");
+            }
+        }
+        for cut in 3..bytes.len() {
+            let got = frames(&[&bytes[..cut]]);
+            assert!(got.last().is_some_and(|last| last.starts_with("Damaged")), "{cut}: {got:?}");
+        }
+        let mut wrong = bytes.clone();
+        let middle = bytes.len() / 2;
+        wrong[middle] ^= 0x55;
+        assert!(frames(&[&wrong]).iter().any(|frame| frame.starts_with("Damaged")));
+        // Twice is not read.
+        let twice = frames(&[&compressed(&compressed(&body.repeat(100)))]);
+        assert!(twice[0].starts_with("Foreign"), "{twice:?}");
+    }
+
+    #[test]
+    fn a_compressed_body_without_end_ends_at_the_limit() {
+        let line = [b"data: ".as_slice(), &vec![b'x'; 8 << 20]].concat();
+        let bytes = compressed(&line);
+        assert!(bytes.len() < 100_000, "{}", bytes.len());
+        let mut framing = Framing::new(64 << 10);
+        let mut out = Vec::new();
+        for piece in bytes.chunks(4096) {
+            framing.push(piece, &mut |frame| out.push(format!("{frame:?}")));
+            assert!(!matches!(&framing.mode, BodyForm::Gzip(both) if both.0.room() > 2 << 20));
+        }
+        framing.finish(&mut |frame| out.push(format!("{frame:?}")));
+        assert_eq!(out, ["TooLong"]);
     }
 }

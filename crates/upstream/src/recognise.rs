@@ -18,7 +18,7 @@ pub fn recognise(bytes: &[u8], all: bool) -> Option<Api> {
         let (name, text) = match frame {
             Frame::Event { name, data } => (name, data),
             Frame::Value(text) | Frame::Broken(text) => (None, text),
-            Frame::Foreign { .. } | Frame::TooLong => return,
+            Frame::Foreign { .. } | Frame::Damaged(_) | Frame::TooLong => return,
         };
         if found.is_some() {
             return;

@@ -170,6 +170,7 @@ impl Reader {
                 );
             }
             Frame::Foreign { text, html } => return self.foreign(text, html, out),
+            Frame::Damaged(why) => return self.damaged(why, out),
             Frame::TooLong => return self.too_long(out),
         };
         if !text.starts_with('{') && text.trim().is_empty() {
@@ -177,6 +178,11 @@ impl Reader {
         }
         let data = match Raw::indexed(text, &mut self.index) {
             Ok(data) => data,
+            // An event of this name is an error whatever its text is.
+            Err(_) if name == Some("error") => {
+                let message = crate::failure::sentence(text);
+                return self.turn.error(&Failure::new("provider_error", message, false), out);
+            }
             Err(why) => {
                 return self.turn.warning(
                     0,
@@ -190,7 +196,8 @@ impl Reader {
         if self.first.is_none() {
             self.first = Some((name.map(str::to_owned), text.to_owned()));
         }
-        if let Some(failure) = Failure::of_frame(data) {
+        self.turn.with_call(false);
+        if let Some(failure) = Failure::of_frame(data, name) {
             self.turn.error(&failure, out);
         } else if matches!(frame, Frame::Value(_)) && self.decoder.is_whole(data) {
             self.decoder.whole(data, &mut self.turn, out);
@@ -215,6 +222,12 @@ impl Reader {
         let said = crate::failure::sentence(&self.turn.redacted(text));
         let message = format!("the provider answered with {what}: {said}");
         self.turn.error(&Failure::new("not_a_stream", message, false), out);
+        self.end(&End::Eof, out);
+    }
+
+    fn damaged(&mut self, why: &str, out: &mut dyn Sink) {
+        let message = format!("the body is compressed with gzip, and is damaged or was cut: {why}");
+        self.turn.error(&Failure::new("bad_gzip", message, false), out);
         self.end(&End::Eof, out);
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Turn {
     stats: SessionStats,
     /// How long the provider asks to wait after an error, in milliseconds.
     retry_after_ms: Option<u64>,
+    /// The chunk at hand has a call.
+    with_call: bool,
     scratch: String,
 }
 
@@ -62,6 +64,7 @@ impl Turn {
             choices: Choices::default(),
             stats: SessionStats::default(),
             retry_after_ms: None,
+            with_call: false,
             scratch: String::new(),
         }
     }
@@ -99,6 +102,11 @@ impl Turn {
         self.choices.of(choice);
     }
 
+    /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first chunk alone find such a call.
+    pub(crate) fn with_call(&mut self, with_call: bool) {
+        self.with_call = with_call;
+    }
+
     /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two pieces).
     pub(crate) fn text(&mut self, choice: u32, piece: Raw<'_>, out: &mut dyn Sink) {
         let mut text = std::mem::take(&mut self.scratch);
@@ -111,7 +119,7 @@ impl Turn {
     /// A piece of the answer's text.
     pub(crate) fn text_plain(&mut self, choice: u32, text: &str, out: &mut dyn Sink) {
         if !text.is_empty() {
-            self.write(choice, ContentDelta { text: text.into() }, out);
+            self.write(choice, ContentDelta { text: text.into(), with_call: self.with_call }, out);
         }
     }
 
@@ -242,18 +250,18 @@ impl Turn {
         self.options.redactor.text(text)
     }
 
-    /// Takes the provider's counts. Of repeated ones the larger stays: many servers repeat the totals on each chunk.
+    /// Takes the provider's counts. They take the place of all that came before: many servers repeat the totals on each chunk, and later
+    /// ones may be smaller.
     pub(crate) fn usage(&mut self, usage: &Usage) {
-        let s = &mut self.stats;
-        for (to, n) in [
-            (&mut s.prompt_tokens, usage.prompt),
-            (&mut s.completion_tokens, usage.completion),
-            (&mut s.total_tokens, usage.total),
-            (&mut s.reasoning_tokens, usage.reasoning),
-            (&mut s.cached_tokens, usage.cached),
-        ] {
-            *to = (*to).max(n);
+        if usage.is_empty() {
+            return;
         }
+        let s = &mut self.stats;
+        s.prompt_tokens = usage.prompt;
+        s.completion_tokens = usage.completion;
+        s.total_tokens = usage.total;
+        s.reasoning_tokens = usage.reasoning;
+        s.cached_tokens = usage.cached;
     }
 
     /// Takes why a choice ended, and the provider's own word for it. A reason that means a cut answer stays.
@@ -306,7 +314,7 @@ impl Turn {
             match kind {
                 Kind::Thinking => self.write(choice, Thinking { text, provider: None }, out),
                 Kind::RefusalDelta => self.write(choice, RefusalDelta { text }, out),
-                _ => self.write(choice, ContentDelta { text }, out),
+                _ => self.write(choice, ContentDelta { text, with_call: false }, out),
             }
         }
     }
@@ -328,10 +336,7 @@ impl Turn {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
             self.error(&Failure::new("context_overflow", "the prompt is longer than the model's context", false), out);
         }
-        if self.stats.total_tokens.is_none() {
-            let s = &mut self.stats;
-            s.total_tokens = s.prompt_tokens.zip(s.completion_tokens).map(|(p, c)| p + c);
-        }
+        self.stats.total_tokens = self.stats.total();
         let stats = self.stats;
         let known = [
             stats.prompt_tokens,

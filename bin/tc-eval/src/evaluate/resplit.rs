@@ -24,6 +24,8 @@ struct Owner {
     /// The call, of arguments.
     index: Option<i64>,
     id: Option<String>,
+    /// Of text: its chunk has a call.
+    with_call: bool,
 }
 
 impl Resplit {
@@ -36,9 +38,12 @@ impl Resplit {
 
     /// Takes the next event, and gives what is complete to `take`.
     pub fn push(&mut self, event: &Event<'_>, take: &mut dyn FnMut(&Event<'_>)) {
-        let owner = |index, id| Some(Owner { kind: event.kind(), choice: event.choice(), index, id });
+        let owner = |index, id| Some(Owner { kind: event.kind(), choice: event.choice(), index, id, with_call: false });
         match event.kind() {
-            Kind::ContentDelta => self.add(owner(None, None), &ContentDelta::read(event).text.str(), take),
+            Kind::ContentDelta => {
+                let ContentDelta { text, with_call } = ContentDelta::read(event);
+                self.add(owner(None, None).map(|owner| Owner { with_call, ..owner }), &text.str(), take);
+            }
             Kind::RefusalDelta => self.add(owner(None, None), &RefusalDelta::read(event).text.str(), take),
             Kind::Thinking => {
                 let Thinking { text, provider } = Thinking::read(event);
@@ -80,7 +85,7 @@ impl Resplit {
         // An arguments delta without an id or an index goes on with the call at hand.
         let goes_on = match (&self.owner, &owner) {
             (Some(now), Some(next)) => {
-                (now.kind, now.choice) == (next.kind, next.choice)
+                (now.kind, now.choice, now.with_call) == (next.kind, next.choice, next.with_call)
                     && (next.index.is_none() || next.index == now.index)
                     && (next.id.is_none() || next.id == now.id)
             }
@@ -108,10 +113,10 @@ impl Resplit {
     }
 
     fn give_text(&mut self, take: &mut dyn FnMut(&Event<'_>)) {
-        let Some(Owner { kind, choice, index, id }) = &self.owner else { return };
+        let Some(Owner { kind, choice, index, id, with_call }) = &self.owner else { return };
         let text = (&self.text).into();
         let payload = match kind {
-            Kind::ContentDelta => Payload::from(ContentDelta { text }),
+            Kind::ContentDelta => Payload::from(ContentDelta { text, with_call: *with_call }),
             Kind::RefusalDelta => RefusalDelta { text }.into(),
             Kind::Thinking => Thinking { text, provider: None }.into(),
             _ => {

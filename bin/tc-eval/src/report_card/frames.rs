@@ -3,7 +3,7 @@
 use event::Raw;
 use score::deviation::{
     ARGUMENTS_OBJECT, BYTE_ORDER_MARK, CALLS_NULL, COMMENTS, CRLF, Deviation, EMPTY_CHOICES, EMPTY_DELTA, EMPTY_OUTPUT,
-    FINISH_TWICE, INDEX_TWICE_IN_CHUNK, NO_END_MARK, NO_LAST_BLANK, OPENAI_DONE, USAGE_AFTER_FINISH,
+    FINISH_TWICE, INDEX_TWICE_IN_CHUNK, NO_BLANK_LINES, NO_END_MARK, NO_LAST_BLANK, OPENAI_DONE, USAGE_AFTER_FINISH,
     USAGE_IN_EVERY_CHUNK,
 };
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, u
     if body.starts_with(b"\xef\xbb\xbf") {
         (frames.found)(BYTE_ORDER_MARK, 3);
     }
-    let (mut is_stream, mut is_open) = (false, false);
+    let (mut is_stream, mut is_open, mut was_object) = (false, false, false);
     for line in body.split_inclusive(|byte| *byte == b'\n') {
         offset += line.len();
         let text = line.strip_suffix(b"\n").unwrap_or(line);
@@ -30,7 +30,12 @@ pub fn search(body: &[u8], api: Api, found: &mut dyn FnMut(&'static Deviation, u
         };
         if let Some(data) = data {
             is_stream = true;
+            // No text of JSON has an object behind an object.
+            if is_open && was_object && data.trim_ascii_start().starts_with(b"{") {
+                (frames.found)(NO_BLANK_LINES, offset);
+            }
             is_open = !is_lines;
+            was_object = data.trim_ascii_end().ends_with(b"}");
             frames.data(data.trim_ascii(), offset);
         } else if text.is_empty() {
             is_open = false;

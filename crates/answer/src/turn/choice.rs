@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::held::{CallState, HeldCall, Unfit};
+use crate::dropped::Dropped;
 use crate::failure::Failure;
 use crate::step::Step;
 use event::payload::{FinishReason, ToolCall, ToolCallDelta};
@@ -17,8 +18,6 @@ pub(super) enum Trouble {
     Changed(String),
     /// No client can use a call.
     Unusable(String),
-    /// Something came behind a call that was cut.
-    Overlapped(String),
 }
 
 impl Trouble {
@@ -33,9 +32,6 @@ impl Trouble {
                 &format!("the upstream's call of {name} ended with other arguments than it began with"),
             ),
             Trouble::Unusable(message) => Failure::new("call_unusable", message),
-            Trouble::Overlapped(name) => {
-                Failure::new("call_cut", &format!("the upstream went on after a call of {name} that it did not finish"))
-            }
         }
     }
 }
@@ -50,9 +46,21 @@ enum Item {
         provider: Option<String>,
     },
     Call(HeldCall),
+    /// The place of a call of which nothing has come, although one with a higher index has.
+    Awaited,
     /// A call that was withdrawn.
     Nothing,
 }
+
+impl Item {
+    /// Whether this is a call of which bytes of the arguments are certain.
+    fn is_certain(&self) -> bool {
+        matches!(self, Item::Call(call) if !call.arguments.is_empty())
+    }
+}
+
+/// How many calls are put into the order of their indexes. An index beyond is a label like any other.
+const MOST_INDEXES: usize = 1024;
 
 /// One choice.
 #[derive(Debug, Default)]
@@ -68,8 +76,14 @@ pub(super) struct ChoiceTurn {
     left: usize,
     /// How many calls were cut before the client got anything of them.
     unsent: u64,
+    /// How many calls and pieces of text came behind a call that was cut.
+    behind_cut: u64,
     /// The place of each call, counted from the first item of all: a queue of many calls is not searched.
     places: HashMap<Box<str>, usize>,
+    /// The place of each [`Item::Awaited`], by the index of its call.
+    awaited: HashMap<usize, usize>,
+    /// One more than the highest index so far.
+    indexes: usize,
     /// A call in the queue is [`CallState::Whole`].
     has_whole: bool,
     content_half: Surrogates,
@@ -81,9 +95,10 @@ pub(super) struct ChoiceTurn {
 type Fed = Result<(), Trouble>;
 
 impl ChoiceTurn {
-    /// How many calls were cut before the client got anything of them.
-    pub fn unsent(&self) -> u64 {
-        self.unsent
+    /// Counts what of a choice that has ended the client did not get.
+    pub fn left_out(&self, dropped: &mut Dropped) {
+        dropped.cut_calls += self.unsent;
+        dropped.behind_cut += self.behind_cut;
     }
 
     /// Whether `Begin` was emitted.
@@ -164,7 +179,7 @@ impl ChoiceTurn {
     pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
         let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else { return Ok(()) };
         self.release(out)?;
-        self.with_call(&id, CallState::Open, |call| {
+        self.with_call(&id, delta.index, CallState::Open, |call| {
             if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
                 call.name = name.str().into_owned();
             }
@@ -184,10 +199,16 @@ impl ChoiceTurn {
         }
         let is_blank =
             event.error.is_some_and(|error| error.code == "no_name") && event.arguments_text.is_none_or(Text::is_empty);
-        if self.has_left(&id) || is_blank {
+        if self.has_left(&id) {
             return Ok(());
         }
-        self.with_call(&id, CallState::Whole, |call| {
+        if is_blank {
+            if let Some(place) = self.place_of(event.index) {
+                self.queue[place - self.left] = Item::Nothing;
+            }
+            return self.drain(out);
+        }
+        self.with_call(&id, event.index, CallState::Whole, |call| {
             call.take(event).map_err(|unfit| match unfit {
                 Unfit::Changed => Trouble::Changed(call.name.clone()),
                 Unfit::Unusable(message) => Trouble::Unusable(message),
@@ -213,6 +234,9 @@ impl ChoiceTurn {
     }
 
     /// Ends the choice: the upstream gives `reason`, and `provider` as its own word for it.
+    ///
+    /// A call that was cut is left open, and nothing may follow it: a client would take it for a whole one. So the answer ends with the first
+    /// one of which a byte is certain; of one without that the client gets nothing. The finish reason says that something is missing.
     pub fn end(&mut self, reason: FinishReason, provider: Option<&str>, out: &mut Emitter<'_, '_>) -> Fed {
         self.scratch.clear();
         self.content_half.finish(&mut self.scratch);
@@ -220,26 +244,25 @@ impl ChoiceTurn {
             self.text("\u{fffd}".into(), out)?;
         }
         self.waits = false;
+        for place in std::mem::take(&mut self.awaited).into_values() {
+            self.queue[place - self.left] = Item::Nothing;
+        }
         self.release(out)?;
         self.drain(out)?;
         let mut is_cut = false;
         // Only a call that is open or was cut is left at the front.
         while !self.queue.is_empty() {
             is_cut = true;
-            let is_last = self.queue.iter().skip(1).all(|item| matches!(item, Item::Nothing));
             self.begin(out);
-            if let Some(Item::Call(call)) = self.queue.front_mut() {
-                if is_last && !call.arguments.is_empty() {
-                    call.send(out);
-                } else if call.has_begun {
-                    return Err(Trouble::Overlapped(call.name.clone()));
-                } else {
-                    self.unsent += 1;
-                }
+            if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain()) {
+                call.send(out);
+                let behind = self.queue.drain(..).skip(1);
+                self.behind_cut += behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
+            } else {
+                self.unsent += 1;
+                self.pop();
+                self.drain(out)?;
             }
-            // Of a call that was not sent the client gets nothing: the finish reason says that something is missing.
-            self.pop();
-            self.drain(out)?;
         }
         let reason = match reason {
             FinishReason::Length | FinishReason::ContentFilter => reason,
@@ -253,8 +276,14 @@ impl ChoiceTurn {
         Ok(())
     }
 
-    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`.
-    fn with_call(&mut self, id: &str, state: CallState, feed: impl FnOnce(&mut HeldCall) -> Fed) -> Fed {
+    /// Gives the call of an id to `feed`; a call that has not come yet begins in `state`, at the place of its index.
+    fn with_call(
+        &mut self,
+        id: &str,
+        index: Option<i64>,
+        state: CallState,
+        feed: impl FnOnce(&mut HeldCall) -> Fed,
+    ) -> Fed {
         if let Some(place) = self.places.get(id) {
             return match self.queue.get_mut(place - self.left) {
                 Some(Item::Call(call)) => feed(call),
@@ -264,9 +293,25 @@ impl ChoiceTurn {
         let mut call = HeldCall::new(id.to_owned(), state);
         feed(&mut call)?;
         self.has_whole |= call.state == CallState::Whole;
-        self.places.insert(id.into(), self.left + self.queue.len());
-        self.queue.push_back(Item::Call(call));
+        let place = self.place_of(index).unwrap_or_else(|| {
+            self.queue.push_back(Item::Nothing);
+            self.left + self.queue.len() - 1
+        });
+        self.places.insert(id.into(), place);
+        self.queue[place - self.left] = Item::Call(call);
         Ok(())
+    }
+
+    /// The place that waits for the call of this index, if any. Calls with lower indexes that have not come get such places: a call without
+    /// arguments is complete only at the end, and a later one may be complete before it.
+    fn place_of(&mut self, index: Option<i64>) -> Option<usize> {
+        let index = usize::try_from(index?).ok().filter(|index| *index < MOST_INDEXES)?;
+        for lower in self.indexes..index {
+            self.awaited.insert(lower, self.left + self.queue.len());
+            self.queue.push_back(Item::Awaited);
+        }
+        self.indexes = self.indexes.max(index + 1);
+        self.awaited.remove(&index)
     }
 
     /// Whether the call of this id has left the queue.
@@ -302,7 +347,7 @@ impl ChoiceTurn {
         }
         loop {
             match self.queue.front() {
-                None => return Ok(()),
+                None | Some(Item::Awaited) => return Ok(()),
                 Some(Item::Call(call)) if !call.may_be_sent() => return Ok(()),
                 Some(Item::Nothing) => {}
                 Some(_) => self.begin(out),
@@ -319,7 +364,7 @@ impl ChoiceTurn {
                 Some(Item::Reasoning { text, provider }) => {
                     out.emit(&Step::Reasoning { text, provider: provider.as_deref() });
                 }
-                Some(Item::Nothing) | None => {}
+                Some(Item::Awaited | Item::Nothing) | None => {}
             }
             self.pop();
         }

@@ -48,6 +48,8 @@ payload! {
     ContentDelta<'a> {
         /// The piece.
         text: Text<'a>,
+        /// The same chunk of the provider's stream has a call, too.
+        with_call: bool as Flag,
     }
 }
 

@@ -99,6 +99,16 @@ payload! {
     }
 }
 
+impl SessionStats {
+    /// Tokens of the request and of the answer: the provider's total, but never less than its parts add up to. It may be more: xAI does
+    /// not count reasoning among the tokens of the answer. `None` where neither the total nor both parts are known.
+    pub fn total(&self) -> Option<u64> {
+        let parts =
+            self.prompt_tokens.zip(self.completion_tokens).map(|(prompt, answer)| prompt.saturating_add(answer));
+        self.total_tokens.max(parts)
+    }
+}
+
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FinishReason {

@@ -72,6 +72,7 @@ deviations! {
     CRLF "crlf" None, "lines end with CRLF";
     COMMENTS "comments" None, "there are comment lines, which keep the connection open";
     BYTE_ORDER_MARK "byte_order_mark" None, "the body begins with a byte order mark";
+    NO_BLANK_LINES "no_blank_lines" Some(49), "the blank line between two events is missing";
     NO_LAST_BLANK "no_last_blank" None, "the blank line after the last event is missing";
     BAD_FRAME "bad_frame" None, "a frame is not JSON";
     OTHER_WARNING "other_warning" None, "a warning of another kind";

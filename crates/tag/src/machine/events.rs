@@ -55,7 +55,7 @@ impl<'e> Events<'e> {
         if self.is_reasoning {
             self.sink.emit(self.choice, Thinking { text, provider: None });
         } else {
-            self.sink.emit(self.choice, ContentDelta { text });
+            self.sink.emit(self.choice, ContentDelta { text, with_call: false });
         }
         self.text.clear();
         self.has_emitted = true;

@@ -11,6 +11,8 @@ pub(crate) enum Frame<'a> {
     Broken(&'a str),
     /// The body is not of any provider's API: its beginning, and whether it looks like an HTML page.
     Foreign { text: &'a str, html: bool },
+    /// The body is compressed, and cannot be decompressed to its end, for this reason.
+    Damaged(&'a str),
     /// A frame is longer than the limit; reading ends.
     TooLong,
 }
@@ -21,7 +23,7 @@ impl Frame<'_> {
         match self {
             Frame::Event { data, .. } => data.trim() == "[DONE]" || event::Raw::parse(data).is_ok(),
             Frame::Value(text) => event::Raw::parse(text).is_ok(),
-            Frame::Broken(_) => false,
+            Frame::Broken(_) | Frame::Damaged(_) => false,
             Frame::Foreign { html, .. } => *html,
             Frame::TooLong => true,
         }

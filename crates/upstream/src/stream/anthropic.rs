@@ -13,7 +13,7 @@ mod message;
 use crate::decoder::Decoder;
 use crate::turn::Turn;
 use event::{Raw, Sink};
-use message::{AnthropicMessage, usage};
+use message::{AnthropicMessage, COUNTS};
 
 /// The rules of Anthropic's stream.
 #[derive(Debug, Default)]
@@ -50,7 +50,7 @@ impl Decoder for Anthropic {
                 let delta = delta.unwrap_or(data);
                 explanation(delta, turn, out);
                 self.message.stop_reason(delta.get("stop_reason"), turn);
-                usage(data.get("usage"), turn);
+                self.message.usage(data.get("usage"), COUNTS, turn);
             }
             "message_stop" => {
                 self.message.close_all(true, turn, out);
@@ -70,7 +70,9 @@ impl Decoder for Anthropic {
             return converse::whole(&mut self.message, body, turn, out);
         }
         self.message.begin(body, turn, out);
-        for (index, block) in (0..).zip(body.get("content").into_iter().flat_map(Raw::items)) {
+        let blocks = || body.get("content").into_iter().flat_map(Raw::items);
+        turn.with_call(blocks().any(|block| block.get_str("type").is_some_and(|kind| kind == "tool_use")));
+        for (index, block) in (0..).zip(blocks()) {
             self.message.open(index, block, turn, out);
             self.message.close(index, turn, out);
         }

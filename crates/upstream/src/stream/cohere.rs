@@ -56,8 +56,10 @@ impl Decoder for Cohere {
         turn.id(body.get("id"));
         turn.choice(0);
         if let Some(message) = body.get("message") {
+            let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+            turn.with_call(calls().next().is_some());
             self.message(message, turn, out);
-            for (position, call) in message.get("tool_calls").into_iter().flat_map(Raw::items).enumerate() {
+            for (position, call) in calls().enumerate() {
                 self.call(i64::try_from(position).ok(), call, true, turn, out);
             }
         }

@@ -47,7 +47,9 @@ impl Decoder for Gemini {
         for candidate in data.get("candidates").into_iter().flat_map(Raw::items) {
             let choice = candidate.get("index").and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
             turn.choice(choice);
-            for part in candidate.at(&["content", "parts"]).into_iter().flat_map(Raw::items) {
+            let parts = || candidate.at(&["content", "parts"]).into_iter().flat_map(Raw::items);
+            turn.with_call(parts().nth(1).is_some() && parts().any(|part| part.get("functionCall").is_some()));
+            for part in parts() {
                 self.part(choice, part, turn, out);
             }
             for key in ["groundingMetadata", "urlContextMetadata"] {
@@ -67,10 +69,10 @@ impl Decoder for Gemini {
         if let Some(usage) = data.get("usageMetadata") {
             let count = |key| Usage::count(usage, &[key]);
             let reasoning = count("thoughtsTokenCount");
-            let answer = count("candidatesTokenCount");
             turn.usage(&Usage {
-                prompt: count("promptTokenCount"),
-                completion: answer.map(|n| n + reasoning.unwrap_or_default()).or(reasoning),
+                // What tools of the provider's own gave to the model was read by it, too.
+                prompt: Usage::sum(&[count("promptTokenCount"), count("toolUsePromptTokenCount")]),
+                completion: Usage::sum(&[count("candidatesTokenCount"), reasoning]),
                 total: count("totalTokenCount"),
                 reasoning,
                 cached: count("cachedContentTokenCount"),

@@ -47,13 +47,15 @@ impl Decoder for Ollama {
 impl Ollama {
     fn message(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         turn.choice(0);
+        let calls = || message.get("tool_calls").into_iter().flat_map(Raw::items);
+        turn.with_call(calls().next().is_some());
         if let Some(text) = message.get("thinking") {
             self.thinking.piece("thinking", text, API, turn, out);
         }
         if let Some(text) = message.get("content").filter(|t| t.is_str()) {
             self.text(text, turn, out);
         }
-        for call in message.get("tool_calls").into_iter().flat_map(Raw::items) {
+        for call in calls() {
             self.thinking.close(API, turn, out);
             let function = call.get("function").unwrap_or(call);
             let delta = ToolCallDelta {

@@ -58,15 +58,16 @@ impl Decoder for OpenaiChat {
         let [id, model, created] = if turn.has_started() { [None; 3] } else { data.fields(["id", "model", "created"]) };
         turn.id(id);
         turn.model(model);
-        if let Some(counts) = counts {
-            usage(counts, turn);
-        }
         if let Some(x_groq) = x_groq {
             groq(x_groq, turn, out);
         }
         for item in choices.into_iter().flat_map(Raw::items) {
             turn.id(created);
             self.item(item, turn, out);
+        }
+        // After those of single choices, since these are the counts of all.
+        if let Some(counts) = counts {
+            usage(counts, turn);
         }
     }
 
@@ -128,6 +129,9 @@ impl OpenaiChat {
             choice.reasoning.details(details);
         }
         choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
+        let calls = || calls.into_iter().flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())));
+        let legacy = legacy.filter(|call| call.is_object());
+        turn.with_call(legacy.is_some() || calls().next().is_some());
         if let Some(content) = content {
             self.content(index, content, turn, out);
         }
@@ -138,11 +142,10 @@ impl OpenaiChat {
             let kind = item.get_str("type").unwrap_or(Cow::Borrowed("executed_tool"));
             turn.server_item(index, &kind, item, out);
         }
-        let calls = calls.into_iter().flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())));
-        for (position, call) in calls.enumerate() {
+        for (position, call) in calls().enumerate() {
             self.call(index, call, whole.then_some(position as i64), turn, out);
         }
-        if let Some(call) = legacy.filter(|call| call.is_object()) {
+        if let Some(call) = legacy {
             self.function(index, ToolCallDelta { done: whole, ..ToolCallDelta::default() }, call, turn, out);
         }
     }

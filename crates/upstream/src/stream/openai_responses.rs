@@ -36,6 +36,7 @@ impl Decoder for OpenaiResponses {
                 let at = self.items.locate(data, ItemKind::Message);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
+                    self.items.hear(at, text);
                     turn.text(0, text, out);
                 }
             }
@@ -63,6 +64,7 @@ impl Decoder for OpenaiResponses {
                 let at = self.items.locate(data, ItemKind::Reasoning);
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
+                    self.items.hear(at, text);
                     turn.thinking(0, text, out);
                 }
             }
@@ -73,7 +75,10 @@ impl Decoder for OpenaiResponses {
                 let at = self.items.locate(data, ItemKind::Message);
                 let part = data.get("content_index").and_then(Raw::i64).unwrap_or(0);
                 match data.get("delta") {
-                    Some(piece) => self.items[at].refusal_piece(part, piece, turn, out),
+                    Some(piece) => {
+                        self.items.hear(at, piece);
+                        self.items[at].refusal_piece(part, piece, turn, out);
+                    }
                     None => self.items[at].refusal(part, data.get("refusal"), turn, out),
                 }
             }
@@ -102,6 +107,8 @@ impl Decoder for OpenaiResponses {
 
     fn whole(&mut self, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         self.created("created", body, turn);
+        let mut items = body.get("output").into_iter().flat_map(Raw::items);
+        turn.with_call(items.any(|item| self.items.kind(item).is_call()));
         self.completed(body, "", turn, out);
     }
 
@@ -275,6 +282,42 @@ mod tests {
         assert_eq!(out.len(), 3);
         assert!(out[1].starts_with(r#"~""{"openai-responses":{"item":{"type":"reasoning""#), "{out:?}");
         assert_eq!(item(r#""summary":[]"#), ["~\"hm\"", "end stop completed"]);
+    }
+
+    #[test]
+    fn pieces_without_an_id_and_a_place_are_those_of_the_items_at_the_end() {
+        let piece = |kind: &str, text: &str| format!(r#"{{"type":"response.{kind}.delta","delta":"{text}"}}"#);
+        let text = |text: &str| {
+            format!(r#"{{"type":"message","id":"{text}","content":[{{"type":"output_text","text":"{text}"}}]}}"#)
+        };
+        let end = |items: &[&str]| {
+            let items = items.join(",");
+            format!(
+                r#"{{"type":"response.completed","response":{{"id":"r","status":"completed","output":[{items}]}}}}"#
+            )
+        };
+        let run = |pieces: &[String], items: &[&str]| {
+            let frames: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            brief(OpenaiResponses, &[&frames, &[end(items).as_str()][..]].concat())
+        };
+        let said = [piece("output_text", "on"), piece("output_text", r"e\ud83d"), piece("output_text", r"\ude00")];
+        assert_eq!(run(&said, &[&text(r"one\ud83d\ude00")]), ["\"on\"", "\"e\"", "\"😀\"", "end stop completed"]);
+        // The pieces of two messages, and a message of which none came.
+        assert_eq!(
+            run(&said, &[&text("on"), &text(r"e\ud83d\ude00"), &text("two")]),
+            ["\"on\"", "\"e\"", "\"😀\"", "\"two\"", "end stop completed"]
+        );
+        // The item's own end comes first, and is not the same as a later item.
+        let done = format!(r#"{{"type":"response.output_item.done","item":{}}}"#, text("on"));
+        let other = [piece("output_text", "on"), done, piece("output_text", "off")];
+        assert_eq!(run(&other, &[&text("on"), &text("off")]), ["\"on\"", "\"off\"", "end stop completed"]);
+        let refusal = r#"{"type":"message","content":[{"type":"refusal","refusal":"no"}]}"#;
+        assert_eq!(run(&[piece("refusal", "no")], &[refusal]), ["refusal \"no\"", "end stop completed"]);
+        let thought = r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]}"#;
+        assert_eq!(run(&[piece("reasoning_summary_text", "hm")], &[thought]), ["~\"hm\"", "end stop completed"]);
+        let call = r#"{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{\"a\":1}"}"#;
+        let parts = [piece("function_call_arguments", r#"{\"a\""#), piece("function_call_arguments", ":1}")];
+        assert_eq!(run(&parts, &[call]), ["#0 {\"a\"", "#0 id:c f", "#0 :1}", "#0 done", "end tool_calls completed"]);
     }
 
     #[test]

@@ -136,10 +136,10 @@ fn code(failure: &Failure) -> &'static str {
 
 /// All five counts: Codex drops the end of a response that lacks one.
 fn counts(o: &mut Object<'_>, usage: &Usage) {
-    let total = if usage.total == 0 { usage.input + usage.output } else { usage.total };
     o.int("input_tokens", usage.input).object("input_tokens_details", |o| _ = o.int("cached_tokens", usage.cached));
     o.int("output_tokens", usage.output);
-    o.object("output_tokens_details", |o| _ = o.int("reasoning_tokens", usage.reasoning)).int("total_tokens", total);
+    o.object("output_tokens_details", |o| _ = o.int("reasoning_tokens", usage.reasoning));
+    o.int("total_tokens", usage.total);
 }
 
 /// A member as the client sent it, with the members inside that a request may leave out and a response must have.

@@ -7,8 +7,10 @@
 use super::message::AnthropicMessage;
 use crate::failure::Failure;
 use crate::turn::Turn;
-use crate::usage::Usage;
 use event::{Raw, Sink};
+
+/// The keys of the counts, see [`UsageParts::take`](crate::usage::UsageParts::take).
+const COUNTS: [&str; 4] = ["inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens", "outputTokens"];
 
 /// One event. Unknown ones are dropped.
 pub(super) fn frame(to: &mut AnthropicMessage, name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
@@ -39,7 +41,7 @@ pub(super) fn frame(to: &mut AnthropicMessage, name: Option<&str>, data: Raw<'_>
             to.close_all(true, turn, out);
             to.stop_reason(body.get("stopReason"), turn);
         }
-        "metadata" => usage(body.get("usage"), turn),
+        "metadata" => to.usage(body.get("usage"), COUNTS, turn),
         kind if kind.ends_with("Exception") => {
             let message = body.get_str("message").or_else(|| body.get_str("Message")).unwrap_or("no message".into());
             let retryable = ["throttling", "internal", "serviceUnavailable", "modelStream", "modelTimeout"];
@@ -57,7 +59,9 @@ pub(super) fn is_whole(body: Raw<'_>) -> bool {
 /// A whole response.
 pub(super) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
     turn.choice(0);
-    for (index, block) in (0..).zip(body.at(&["output", "message", "content"]).into_iter().flat_map(Raw::items)) {
+    let blocks = || body.at(&["output", "message", "content"]).into_iter().flat_map(Raw::items);
+    turn.with_call(blocks().any(|block| block.get("toolUse").is_some()));
+    for (index, block) in (0..).zip(blocks()) {
         if let Some(tool) = block.get("toolUse") {
             tool_use(to, index, tool, turn, out);
         } else {
@@ -66,7 +70,7 @@ pub(super) fn whole(to: &mut AnthropicMessage, body: Raw<'_>, turn: &mut Turn, o
         to.close(index, turn, out);
     }
     to.settle(turn, out);
-    usage(body.get("usage"), turn);
+    to.usage(body.get("usage"), COUNTS, turn);
     to.stop_reason(body.get("stopReason"), turn);
     turn.end_mark();
 }
@@ -122,16 +126,4 @@ fn rename(
     if let Ok(delta) = Raw::parse(&format!(r#"{{"type":"{kind}","{member}":{}}}"#, text.text())) {
         to.delta(index, delta, turn, out);
     }
-}
-
-fn usage(usage: Option<Raw<'_>>, turn: &mut Turn) {
-    let Some(usage) = usage else { return };
-    let count = |key: &str| Usage::count(usage, &[key]);
-    turn.usage(&Usage {
-        prompt: count("inputTokens"),
-        completion: count("outputTokens"),
-        total: count("totalTokens"),
-        cached: count("cacheReadInputTokens").filter(|n| *n > 0),
-        ..Usage::default()
-    });
 }

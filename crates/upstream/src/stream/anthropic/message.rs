@@ -2,7 +2,7 @@
 
 use super::block::{ContentBlock, ToolBlock};
 use crate::turn::Turn;
-use crate::usage::Usage;
+use crate::usage::UsageParts;
 use event::payload::{FinishReason, ToolCallDelta};
 use event::{Raw, Sink, Text};
 use std::collections::BTreeMap;
@@ -15,9 +15,14 @@ pub(super) struct AnthropicMessage {
     pub(super) latest: i64,
     /// The tool block that has ended without whole arguments; its `done` waits until nothing of it can follow.
     waiting: Option<i64>,
+    usage: UsageParts,
     begun: bool,
     pub(super) stopped: bool,
 }
+
+/// The keys of the counts, see [`UsageParts::take`].
+pub(super) const COUNTS: [&str; 4] =
+    ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
 
 impl AnthropicMessage {
     /// A message begins. One that had begun and not ended is void: the server has started anew.
@@ -39,7 +44,8 @@ impl AnthropicMessage {
         turn.choice(0);
         turn.id(message.get("id"));
         turn.model(message.get("model"));
-        usage(message.get("usage"), turn);
+        self.usage = UsageParts::default();
+        self.usage(message.get("usage"), COUNTS, turn);
     }
 
     /// A block begins, with what it holds already.
@@ -214,18 +220,12 @@ impl AnthropicMessage {
         };
         turn.finish_reason(0, reason, &word);
     }
-}
 
-/// Counts of a `usage` object. Input from the cache, or written to it, is not part of `input_tokens`.
-pub(super) fn usage(usage: Option<Raw<'_>>, turn: &mut Turn) {
-    let Some(usage) = usage else { return };
-    let count = |key: &str| Usage::count(usage, &[key]);
-    let cached = count("cache_read_input_tokens");
-    turn.usage(&Usage {
-        prompt: count("input_tokens")
-            .map(|n| n + cached.unwrap_or_default() + count("cache_creation_input_tokens").unwrap_or_default()),
-        completion: count("output_tokens"),
-        cached: cached.filter(|n| *n > 0),
-        ..Usage::default()
-    });
+    /// Takes a `usage` object; `names` as in [`UsageParts::take`].
+    pub(super) fn usage(&mut self, usage: Option<Raw<'_>>, names: [&str; 4], turn: &mut Turn) {
+        if let Some(usage) = usage {
+            self.usage.take(usage, names);
+            turn.usage(&self.usage.usage());
+        }
+    }
 }

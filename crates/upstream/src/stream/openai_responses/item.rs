@@ -48,6 +48,8 @@ pub(super) struct OutputItem {
     half: Surrogates,
     /// A piece of its text came.
     pub(super) spoken: bool,
+    /// Neither an id nor a place of it is known.
+    pub(super) is_loose: bool,
     /// The parts of a message whose refusal was written, by their place in its content.
     refused: BTreeSet<i64>,
     pub(super) done: bool,
@@ -70,6 +72,7 @@ impl OutputItem {
             scanner: json::Scanner::default(),
             half: Surrogates::default(),
             spoken: false,
+            is_loose: false,
             refused: BTreeSet::new(),
             done: false,
         }
@@ -187,6 +190,13 @@ impl OutputItem {
     fn same(&self, said: &str, all: &str) -> bool {
         let value = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
         self.kind == ItemKind::Function && value(said).is_some_and(|v| value(all) == Some(v))
+    }
+
+    /// All of `item` came in pieces that were taken for those of another item.
+    pub(super) fn heard(&mut self, item: Raw<'_>) {
+        self.spoken = true;
+        self.refused =
+            (0..).zip(item.get("content").into_iter().flat_map(Raw::items)).map(|(place, _)| place).collect();
     }
 
     /// The text of a message, if no piece of it came, and its refusal.

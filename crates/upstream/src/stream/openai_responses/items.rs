@@ -3,7 +3,7 @@
 use super::item::{ItemKind, OutputItem, argument_text};
 use crate::turn::Turn;
 use event::{Raw, Sink};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
 
 /// All items of a stream, in the order in which they appeared.
@@ -17,6 +17,11 @@ pub(super) struct OutputItems {
     finished: usize,
     /// The items of each kind that may be open; one that is done is taken out when it is met.
     open: HashMap<ItemKind, Vec<usize>>,
+    /// How much text of each kind came in pieces of which neither an id nor a place shows the item, in UTF-16 units: half a surrogate pair
+    /// is one.
+    loose: HashMap<ItemKind, usize>,
+    /// The calls whose pieces came so, and whose items did not come.
+    loose_calls: HashMap<ItemKind, VecDeque<usize>>,
     /// The custom tools of the request, where the response repeats them.
     custom: Option<HashSet<String>>,
     /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
@@ -53,7 +58,7 @@ impl OutputItems {
     /// The id goes first because some leave out the place; the place goes second because some change the id.
     pub(super) fn locate(&mut self, event: Raw<'_>, kind: ItemKind) -> usize {
         let output = event.get("output_index").and_then(Raw::i64);
-        let id = event.get_str("item_id");
+        let id = event.get_str("item_id").filter(|id| !id.is_empty());
         if let Some(at) = id.as_deref().and_then(|id| self.by_id.get(id)).or_else(|| self.by_output.get(&output?)) {
             return *at;
         }
@@ -64,7 +69,11 @@ impl OutputItems {
                 return *at;
             }
         }
-        self.insert(kind, id.as_deref(), output)
+        let at = self.insert(kind, id.as_deref(), output);
+        if kind.is_call() && self.list[at].is_loose {
+            self.loose_calls.entry(kind).or_default().push_back(at);
+        }
+        at
     }
 
     fn insert(&mut self, kind: ItemKind, id: Option<&str>, output: Option<i64>) -> usize {
@@ -73,7 +82,24 @@ impl OutputItems {
         self.labels += i64::from(self.list[at].is_call());
         self.open.entry(kind).or_default().push(at);
         self.bind(at, id, output);
+        if id.is_none_or(str::is_empty) && output.is_none() {
+            self.list[at].is_loose = true;
+        }
         at
+    }
+
+    /// Notes a piece of text, or of a refusal, of the item at `at`.
+    pub(super) fn hear(&mut self, at: usize, piece: Raw<'_>) {
+        if self.list[at].is_loose {
+            *self.loose.entry(self.list[at].kind).or_default() += units(piece);
+        }
+    }
+
+    /// Whether the text of a whole item came already, in pieces that nothing connects with it. The pieces of several items are one text.
+    fn was_heard(&mut self, kind: ItemKind, item: Raw<'_>) -> bool {
+        let Some(left) = self.loose.get_mut(&kind).filter(|left| **left > 0) else { return false };
+        *left = left.saturating_sub(texts(item).map(units).sum());
+        true
     }
 
     fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
@@ -100,7 +126,7 @@ impl OutputItems {
     }
 
     /// The kind of an item. A custom call whose name is not among the request's tools is the provider's own.
-    fn kind(&self, item: Raw<'_>) -> ItemKind {
+    pub(super) fn kind(&self, item: Raw<'_>) -> ItemKind {
         match item.get_str("type").as_deref() {
             Some("message") => ItemKind::Message,
             Some("reasoning") => ItemKind::Reasoning,
@@ -131,8 +157,15 @@ impl OutputItems {
             .or_else(|| {
                 let call_id = call_id.as_deref()?;
                 self.by_call.get(call_id).copied()
-            });
-        let at = known.unwrap_or_else(|| self.insert(kind, id.as_deref(), output));
+            })
+            .or_else(|| self.loose_calls.get_mut(&kind)?.pop_front());
+        let at = known.unwrap_or_else(|| {
+            let at = self.insert(kind, id.as_deref(), output);
+            if !kind.is_call() && self.was_heard(kind, item) {
+                self.list[at].heard(item);
+            }
+            at
+        });
         self.bind(at, id.as_deref(), output);
         if kind.is_call() {
             self.identify(at, item, turn, out);
@@ -179,4 +212,15 @@ impl OutputItems {
     pub(super) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         self.list.iter_mut().for_each(|item| item.release(turn, out));
     }
+}
+
+/// The length of a piece of text.
+fn units(piece: Raw<'_>) -> usize {
+    piece.str().map_or(0, |text| text.encode_utf16().count())
+}
+
+/// The texts and refusals of an item.
+fn texts(item: Raw<'_>) -> impl Iterator<Item = Raw<'_>> {
+    let parts = ["summary", "content"].into_iter().filter_map(move |key| item.get(key)).flat_map(Raw::items);
+    parts.filter_map(|part| part.get("refusal").or_else(|| part.get("text")))
 }
