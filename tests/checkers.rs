@@ -115,6 +115,11 @@ fn a_brace_at_the_beginning_finds_calls_in_text_and_takes_answers_in_json_for_ca
         if text(ours, "answer") == text(theirs, "answer") {
             continue;
         }
+        if text(ours, "answer") == "yes" {
+            // The call comes in one chunk with the text.
+            assert_eq!(text(theirs, "reason"), "the text begins otherwise", "{id}");
+            continue;
+        }
         assert_eq!((text(ours, "answer"), text(theirs, "answer")), ("no", "yes"), "{id}");
         assert_eq!(text(theirs, "reason"), "the text begins with {", "{id}");
         if theirs["has_tool_call"] == true {

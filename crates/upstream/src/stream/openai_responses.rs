@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(run(&[piece("reasoning_summary_text", "hm")], &[thought]), ["~\"hm\"", "end stop completed"]);
         let call = r#"{"type":"function_call","id":"i","call_id":"c","name":"f","arguments":"{\"a\":1}"}"#;
         let parts = [piece("function_call_arguments", r#"{\"a\""#), piece("function_call_arguments", ":1}")];
-        assert_eq!(run(&parts, &[call]), ["#0 {\"a\"", "#0 id:c f", "#0 :1}", "#0 done", "end tool_calls completed"]);
+        assert_eq!(run(&parts, &[call]), ["#0 id:c f", "#0 {\"a\":1}", "#0 done", "end tool_calls completed"]);
     }
 
     #[test]

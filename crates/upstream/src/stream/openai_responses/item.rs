@@ -41,8 +41,8 @@ pub(super) struct OutputItem {
     pub(super) start: String,
     /// What was written so far of a call that is open.
     sent: String,
-    /// The pieces from the one that closed the arguments on. They are held back until the end of the call, which may have other
-    /// arguments: a consumer that starts a call once its arguments close must not start the wrong one.
+    /// The pieces from the one that closed the arguments on, or all of a call without an id and a name. They are held back until the end of
+    /// the call, which may have other arguments: a consumer that starts a call once its arguments close must not start the wrong one.
     held: String,
     scanner: json::Scanner,
     half: Surrogates,
@@ -125,10 +125,12 @@ impl OutputItem {
         self.half.push(piece, &mut text);
         if self.kind == ItemKind::Function {
             self.scanner.push(&text);
-            if !self.held.is_empty() || self.scanner.is_balanced() {
-                self.held.push_str(&text);
-                return;
-            }
+        }
+        // An id that came behind the first piece would begin another call.
+        let is_unknown = self.call_id.is_empty() && self.name.is_empty();
+        if is_unknown || !self.held.is_empty() || self.scanner.is_balanced() {
+            self.held.push_str(&text);
+            return;
         }
         self.write(&text, turn, out);
     }
