@@ -147,12 +147,12 @@ impl Decoder {
         if let Some(value) = line.strip_prefix(b"data:") {
             let value = unpadded(value);
             if self.is_json && self.has_data && (self.is_bare || !self.goes_on(*only, value)) {
-                self.dispatch(only.take(), on);
+                self.end_before(line, only, on);
             }
             self.data(value, only);
         } else if let Some(value) = line.strip_prefix(b"event:") {
             if self.is_json && self.has_data && (self.is_bare || self.has_name) {
-                self.dispatch(only.take(), on);
+                self.end_before(line, only, on);
             }
             self.name(unpadded(value));
         } else {
@@ -169,16 +169,22 @@ impl Decoder {
     /// A line of no field of the specification that matters, in a stream of JSON.
     fn other<'b>(&mut self, line: &'b [u8], only: &mut Option<&'b [u8]>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(value) = line.strip_prefix(b"error:") {
-            self.dispatch(only.take(), on);
+            self.end_before(line, only, on);
             self.name(b"error");
             self.data(unpadded(value), only);
         } else if line.starts_with(b"{") && !(self.is_bare && self.goes_on(*only, line)) {
-            self.dispatch(only.take(), on);
+            self.end_before(line, only, on);
             self.data(line, only);
             self.is_bare = true;
         } else if self.is_bare && !line.starts_with(b":") {
             self.data(line, only);
         }
+    }
+
+    /// Ends the event at hand, and begins one with `line`.
+    fn end_before(&mut self, line: &[u8], only: &mut Option<&[u8]>, on: &mut dyn FnMut(Event<'_>)) {
+        self.dispatch(only.take(), on);
+        self.size = line.len() + 1;
     }
 
     /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so that it comes at the beginning or behind
