@@ -190,10 +190,11 @@ impl Decoder {
     /// Whether a line of data can go on with the JSON so far. An object is a member or an item, so that it comes at the beginning or behind
     /// one of `[`, `,` and `:`. `[DONE]` is never a part.
     fn goes_on(&self, only: Option<&[u8]>, value: &[u8]) -> bool {
-        let before = only.unwrap_or(self.data.as_bytes()).trim_ascii_end();
+        // Looked at only where the answer needs it: there may be many lines of white space.
+        let last = || only.unwrap_or(self.data.as_bytes()).trim_ascii_end().last();
         match value.trim_ascii() {
-            b"[DONE]" => before.is_empty(),
-            [b'{', ..] => before.last().is_none_or(|last| matches!(last, b'[' | b',' | b':')),
+            b"[DONE]" => last().is_none(),
+            [b'{', ..] => last().is_none_or(|last| matches!(last, b'[' | b',' | b':')),
             _ => true,
         }
     }
