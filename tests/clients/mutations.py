@@ -1,6 +1,6 @@
 """Labels with one member changed: each has to be noticed on every front by every client, or to be in the table of what no client can see."""
 import copy
-from truth import REASONS
+from truth import REASONS, reason_of
 
 # Members that say nothing of an answer.
 NOT_OF_AN_ANSWER = {
@@ -24,7 +24,7 @@ UNSEEN = [
     ("finish_reason", "among stop, a call and length, where a call was cut", "a call that was cut makes the reason length (bug 15), whatever the provider says"),
     ("finish_reason", "between stop and content_filter, where the model refused, on the front messages and in the AI SDK", "they have one reason for both"),
     ("has_tool_call", "where every call was cut", "a call that was cut may be left out"),
-    ("calls", "of which the arguments were cut", "the client gets any beginning of them, or no call"),
+    ("calls", "of which the arguments were cut, and of an answer that was cut", "the client gets any beginning of the arguments, or no call"),
     ("usage", "that becomes null", "null says that nobody knows the tokens"),
     ("usage.total_tokens", "left out, on the front messages, and in the AI SDK", "without it the total only has to hold its parts; the Messages API has none, and the SDK adds its own"),
     ("content_len, content_sha256, reasoning_len, has_tool_call", "where in_text has the same", "in_text goes before"),
@@ -53,10 +53,10 @@ def of_calls(label):
 
 def mutations(label):
     """(member, what was changed, the label with it)."""
-    kind = next((kind for kind, words in REASONS.items() if label["finish_reason"] in words), "stop")
-    for other, word in (("stop", "stop"), ("tool_calls", "tool_calls"), ("length", "length"), ("content_filter", "content_filter")):
+    kind = reason_of(label["finish_reason"]) or "stop"
+    for other in REASONS:
         if other != kind:
-            yield "finish_reason", f"{kind} to {other}", changed(label, "finish_reason", word)
+            yield "finish_reason", f"{kind} to {other}", changed(label, "finish_reason", other)
     if label["stream_error"] is None:
         yield "stream_error", "a failure", changed(label, "stream_error", "The mutated provider failed.")
     else:
@@ -101,7 +101,7 @@ def unseen(truth, member, what, client, front):
             return 3
     if member == "has_tool_call" and is_cut and all(arguments is None for _, arguments in truth.calls):
         return 4
-    if member == "calls" and is_cut and what in ("the name", "a call less"):
+    if member == "calls" and (is_cut and what in ("the name", "a call less", "the order") or what == "cut arguments" and truth.finish in ("length", "content_filter")):
         return 5
     if member == "usage" and what == "to null":
         return 6

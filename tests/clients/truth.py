@@ -133,9 +133,15 @@ def truth_of(label, texts):
         label.get("reasoning_len"), label["finish_reason"], None if error else finish_of(label, read), label["usage"], error, in_text, *texts)
 
 
+def reason_of(word):
+    """The reason that a provider's word stands for. Gemini's may be a number."""
+    word = str(word) if isinstance(word, int) else word
+    return next((reason for reason, words in REASONS.items() if word in words), None)
+
+
 def finish_of(label, calls):
     """The reason as it has to be: calls that came make `tool_calls` of `stop`, and with a call that was cut the answer was cut."""
-    reason = next((reason for reason, words in REASONS.items() if label["finish_reason"] in words), None)
+    reason = reason_of(label["finish_reason"])
     if reason is None:
         raise SystemExit(f"matrix: the label of {label['id']} has the unknown finish reason {label['finish_reason']!r}")
     if reason not in ("stop", "tool_calls"):
