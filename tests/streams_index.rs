@@ -22,6 +22,13 @@ fn labels() -> Vec<Label> {
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e} in {line}"))).collect()
 }
 
+/// The labels by their recording, with the members that only the clients of `tc-serve` need.
+fn answers() -> BTreeMap<String, serde_json::Value> {
+    let text = std::fs::read_to_string(fixtures().join("index.ndjson")).expect("fixtures/index.ndjson");
+    let labels = text.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a label"));
+    labels.map(|label| (label["file"].as_str().expect("a file").to_owned(), label)).collect()
+}
+
 /// What a full reading finds in choice 0 of one stream.
 #[derive(Debug, Default)]
 struct Reading {
@@ -131,9 +138,15 @@ fn every_recording_has_labels_and_every_label_its_recording() {
         assert_eq!(label.has_tool_call, Some(!label.calls.is_empty()), "{}: its calls", label.id);
         assert!(label.source.is_some() && label.api.is_some(), "{}: source and API", label.id);
     }
+    let answers = answers();
     for body in bodies() {
         let file = format!("streams/{}", body.name);
         assert_eq!(labels.iter().filter(|l| l.file == file).count(), 1, "labels of {file}");
+        // What official clients have to return (tests/clients/matrix).
+        let answer = &answers[&file];
+        for member in ["finish_reason", "stream_error", "usage", "content_len", "content_sha256", "reasoning_len"] {
+            assert!(answer.get(member).is_some(), "the label of {file} has no {member}");
+        }
     }
     for folder in ["logs", "tapes"] {
         for entry in std::fs::read_dir(fixtures().join(folder)).expect("a folder of recordings") {
@@ -148,6 +161,7 @@ fn a_full_reading_agrees_with_every_label_that_does_not_say_otherwise() {
     let mut wrong = Vec::new();
     let mut file = String::new();
     let mut parts = Vec::new();
+    let answers = answers();
     for label in labels() {
         if label.file != file {
             parts = readings(&label);
@@ -172,6 +186,13 @@ fn a_full_reading_agrees_with_every_label_that_does_not_say_otherwise() {
             }
         }
         wrong.extend(wrong_tags(&label, reading));
+        let length = reading.before.chars().count() + reading.after.chars().count();
+        if label.file.starts_with("streams/")
+            && label.tools_mode.is_none()
+            && answers[&label.file]["content_len"].as_u64() != Some(length as u64)
+        {
+            wrong.push(format!("{}: the text has {length} characters", label.id));
+        }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
