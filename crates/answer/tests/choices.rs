@@ -21,6 +21,8 @@ fn answer(front: Front, form: Form, choices: Option<u32>) -> String {
         encoder.push(&scanner.read(event).unwrap(), &mut out);
     }
     encoder.finish(&mut out);
+    // What the client does not get is counted.
+    assert_eq!(encoder.dropped().other_choices, if choices == Some(1) { 2 } else { 0 });
     String::from_utf8(out).unwrap()
 }
 
