@@ -1,9 +1,9 @@
 //! Whether a file that decides what runs can be trusted: only this user or root could have written it.
 
 use crate::command::folder_of;
-use anyhow::bail;
-use rustix::fs::{FileType, Stat, stat};
-use std::path::Path;
+use anyhow::{Context, bail};
+use rustix::fs::{FileType, Stat, lstat, stat};
+use std::path::{Path, PathBuf};
 use tool::mcp::{Link, Servers};
 use tool::{Run, Tools};
 
@@ -43,24 +43,91 @@ pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<(
     Ok(())
 }
 
-/// Checks a file that says what may run, and its folder; where the path is a link, what it leads to as well. What is not a file, such as a pipe of this user's
-/// shell, is not checked, nor is what is missing.
+/// Checks a file that says what may run, and every folder and link on the way to it, from the root on: whoever can write to one of these folders can put another file
+/// in the place of this one, at any time. A folder such as /tmp, in which a user can replace only own files, is no way in. A pipe of this user's shell is not checked, nor is
+/// what is missing, but for the folders on the way.
 ///
 /// # Errors
 /// What others could change, and what to do.
 pub fn file(path: &Path) -> anyhow::Result<()> {
-    if stat(path).is_ok_and(|meta| FileType::from_raw_mode(meta.st_mode) != FileType::RegularFile) {
-        return Ok(());
-    }
-    let real = path.canonicalize();
-    let paths = [Some(path), real.as_deref().ok().filter(|real| *real != path)];
-    for path in paths.into_iter().flatten() {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        for (place, is_folder) in [(path, false), (folder, true)] {
-            let Ok(meta) = stat(place) else { continue };
-            if let Some(why) = distrust(&meta, is_folder) {
-                let (what, name) = (if is_folder { "its folder " } else { "it " }, path.display());
-                bail!("{name}: {what}{why}, and it decides what runs; change that, or use --trust if you trust them");
+    let name = path.display();
+    let whole = std::path::absolute(path).with_context(|| format!("{name}: the current folder cannot be found"))?;
+    let Err(Distrust { place, kind, why }) = walk(&whole) else { return Ok(()) };
+    let what = match kind {
+        PlaceKind::File => "it".to_owned(),
+        PlaceKind::Folder => format!("the folder {} on the way to it", place.display()),
+        PlaceKind::Link => format!("the link {} on the way to it", place.display()),
+    };
+    bail!("{name}: {what} {why}, and it decides what runs; change that, or use --trust if you trust them");
+}
+
+/// What others could change.
+struct Distrust {
+    place: PathBuf,
+    kind: PlaceKind,
+    /// In words that follow its name.
+    why: &'static str,
+}
+
+/// What stands at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PlaceKind {
+    /// The file itself.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+}
+
+/// How many links the system follows in one path (path_resolution(7)). Nothing opens a path with more.
+const LINKS: usize = 40;
+
+/// Goes the way that the system goes when it opens the absolute path `whole`, and checks each place on it.
+fn walk(whole: &Path) -> Result<(), Distrust> {
+    let check = |place: &Path, kind: PlaceKind, meta: &Stat| match distrust(meta, kind) {
+        Some(why) => Err(Distrust { place: place.to_owned(), kind, why }),
+        None => Ok(()),
+    };
+    // The parts that are to come, the next one last, and the place that is reached: a path without links.
+    let parts = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
+    let (mut rest, mut at, mut links) = (parts(whole), PathBuf::from("/"), 0);
+    while let Some(part) = rest.pop() {
+        let place = match part.as_encoded_bytes() {
+            b"." => continue,
+            b".." => {
+                at.pop();
+                continue;
+            }
+            _ => at.join(&part), // the root is absolute: it replaces what was reached
+        };
+        let Ok(meta) = lstat(&place) else { return Ok(()) }; // there is nothing
+        match FileType::from_raw_mode(meta.st_mode) {
+            FileType::Symlink => {
+                check(&place, PlaceKind::Link, &meta)?;
+                links += 1;
+                let Some(to) = std::fs::read_link(&place).ok().filter(|_| links <= LINKS) else { return Ok(()) };
+                if lstat(at.join(&to)).is_ok() {
+                    rest.extend(parts(&to));
+                    continue;
+                }
+                // The system has links to what has no name (`/dev/fd/3`, a pipe or a file that was removed): it is what whoever started this process opened.
+                match stat(&place) {
+                    Ok(meta) if FileType::from_raw_mode(meta.st_mode) == FileType::RegularFile => {
+                        check(&place, PlaceKind::File, &meta)?;
+                    }
+                    _ => return Ok(()),
+                }
+                at = place;
+            }
+            FileType::Directory => {
+                check(&place, PlaceKind::Folder, &meta)?;
+                at = place;
+            }
+            FileType::CharacterDevice | FileType::BlockDevice => at = place, // /dev/null is for everybody
+            _ => {
+                check(&place, PlaceKind::File, &meta)?;
+                at = place;
             }
         }
     }
@@ -68,12 +135,13 @@ pub fn file(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Why somebody else could change what has that state, in words that follow its name.
-fn distrust(meta: &Stat, is_folder: bool) -> Option<&'static str> {
+fn distrust(meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
     let user = rustix::process::geteuid().as_raw();
     if meta.st_uid != user && meta.st_uid != 0 && Some(meta.st_uid) != nobody() {
         return Some("belongs to another user");
     }
-    if is_folder && meta.st_mode & STICKY != 0 {
+    // The mode of a link says nothing.
+    if kind == PlaceKind::Link || kind == PlaceKind::Folder && meta.st_mode & STICKY != 0 {
         return None;
     }
     // The private group of a user has the user's number; many systems make files that this group may write.
@@ -111,7 +179,7 @@ mod tests {
             (0o644, 0o755, None),
             (0o600, 0o1777, None),
             (0o666, 0o755, Some("it can be written")),
-            (0o644, 0o777, Some("its folder can be written")),
+            (0o644, 0o777, Some("/d on the way to it can be written")),
         ] {
             set(&path, file_mode);
             set(&folder, folder_mode);
@@ -133,11 +201,71 @@ mod tests {
         assert!(file(&path).unwrap_err().to_string().contains("belongs to another user"));
         chown(&path, Some(0), Some(0)).unwrap();
         chown(&folder, Some(7), Some(7)).unwrap();
-        assert!(file(&path).unwrap_err().to_string().contains("its folder belongs to another user"));
+        assert!(file(&path).unwrap_err().to_string().contains("/d on the way to it belongs to another user"));
+    }
+
+    #[test]
+    fn every_folder_and_link_on_the_way_counts() {
+        let root = HomeNames::new().next().unwrap();
+        let _dir = Scratch::make(&root).unwrap();
+        let place = |name: &str| root.join(name);
+        let set = |name: &str, mode| std::fs::set_permissions(place(name), PermissionsExt::from_mode(mode)).unwrap();
+        std::fs::create_dir_all(place("open/own/deep")).unwrap();
+        std::fs::create_dir_all(place("safe/own")).unwrap();
+        for name in ["open/own/deep/f", "safe/own/f"] {
+            std::fs::write(place(name), "").unwrap();
+            set(name, 0o600);
+        }
+        set("open/own", 0o700);
+        // Out of a safe folder into the open one and the other way round, by absolute and relative links, in the middle and at the end.
+        symlink(place("open/own/deep/f"), place("safe/own/to-file")).unwrap();
+        symlink("../../open/own", place("safe/own/to-folder")).unwrap();
+        symlink("to-folder", place("safe/own/twice")).unwrap();
+        symlink("../safe/own", place("open/to-safe")).unwrap();
+        symlink("round", place("safe/own/round")).unwrap();
+        symlink("nowhere", place("safe/own/dangling")).unwrap();
+        let unsafe_ones = [
+            "open/own/deep/f",
+            "open/own/deep/missing",
+            "safe/../open/own/deep/f",
+            "safe/own/to-file",
+            "safe/own/to-folder/deep/f",
+            "safe/own/twice/deep/f",
+            "open/to-safe/f",
+        ];
+        let safe_ones =
+            ["safe/own/f", "safe/own/missing", "safe/own/round", "safe/own/dangling", "safe/own/../own/./f"];
+        for (mode, is_open) in [(0o777, true), (0o1777, false), (0o755, false), (0o733, true)] {
+            set("open", mode);
+            for name in unsafe_ones {
+                let said = file(&place(name)).err().map(|e| e.to_string()).unwrap_or_default();
+                assert_eq!(said.contains("/open on the way to it can be written"), is_open, "{mode:o} {name}: {said}");
+            }
+            for name in safe_ones {
+                assert!(file(&place(name)).is_ok(), "{mode:o} {name}");
+            }
+        }
+        // A pipe is a file that others could have put there.
+        set("open", 0o777);
+        rustix::fs::mkfifoat(rustix::fs::CWD, place("open/pipe"), 0o600.into()).unwrap();
+        assert!(file(&place("open/pipe")).is_err());
+        if rustix::process::geteuid().as_raw() != 0 {
+            eprintln!("skipped: only root can make links of another user");
+            return;
+        }
+        set("open", 0o1777);
+        std::os::unix::fs::lchown(place("open/to-safe"), Some(7), Some(7)).unwrap();
+        let said = file(&place("open/to-safe/f")).unwrap_err().to_string();
+        assert!(said.contains("the link ") && said.contains("belongs to another user"), "{said}");
     }
 
     #[test]
     fn what_is_not_a_file_is_not_checked() {
-        assert!(file(Path::new("/dev/null")).is_ok() && file(Path::new("/no/such/file")).is_ok());
+        use std::os::fd::AsRawFd;
+        let (pipe, _other) = std::io::pipe().unwrap();
+        let pipe = format!("/dev/fd/{}", pipe.as_raw_fd());
+        for path in ["/dev/null", "/no/such/file", &pipe] {
+            assert!(file(Path::new(path)).is_ok(), "{path}");
+        }
     }
 }

@@ -454,6 +454,37 @@ fn a_tools_file_that_others_can_write_is_refused_83() {
             assert_eq!(out.outcome("i").1, "ran\n", "{name} {mode:o}");
         }
     }
+    // A folder above lets others put another folder in the place of this one, which belongs to this user alone.
+    std::fs::set_permissions(dir.path("d/run"), PermissionsExt::from_mode(0o755)).unwrap();
+    for name in ["above", "above/own"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+    }
+    let own = json!([tool("t", &[dir.path("above/own/run").to_str().unwrap()], json!({}))]);
+    dir.write("outside.json", own.to_string());
+    let server = json!({"mcpServers": {"s": {"command": dir.path("above/own/run")}}, "tools": []});
+    dir.write("server.json", server.to_string());
+    dir.write("empty.json", "[]");
+    for (name, text) in [("run", "#!/bin/sh\necho ran\n"), ("tools.json", "[]"), ("policy.toml", ""), ("lock", "")] {
+        let file = dir.write(&format!("above/own/{name}"), text);
+        std::fs::set_permissions(file, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    std::os::unix::fs::symlink(dir.path("above/own"), dir.path("link")).unwrap();
+    std::fs::set_permissions(dir.path("above"), PermissionsExt::from_mode(0o777)).unwrap();
+    for (tools, more) in [
+        ("above/own/tools.json", &[][..]),
+        ("link/tools.json", &[]),
+        ("outside.json", &[]),
+        ("server.json", &["--update-lock"]),
+        ("empty.json", &["--policy", "above/own/policy.toml"]),
+        ("empty.json", &["--lock", "link/lock"]),
+    ] {
+        let args = [&["--tools", tools], more].concat();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tool-exec"));
+        command.args(args).current_dir(dir.path(".")).stdin(Stdio::null());
+        let out = harness::run_command_without_input(command);
+        let said = out.errors.contains("/above on the way to it can be written by other users");
+        assert!(out.status == 2 && said && out.text.is_empty(), "{tools} {more:?}: {}", out.errors);
+    }
     // What else decides what runs: the policy, and the lock of the servers' tools.
     std::fs::set_permissions(dir.path("d/run"), PermissionsExt::from_mode(0o755)).unwrap();
     for (name, args) in [("policy.toml", &["--policy", "policy.toml"][..]), ("d/tools.json.lock", &[])] {
