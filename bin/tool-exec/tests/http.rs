@@ -198,7 +198,10 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
     // Not followed, which is the default.
     let server = Server::new(vec![to("/b")]);
     let out = call(&web("get", &server, "/a", json!({}), json!({})), json!({}), &[], &[]);
-    assert_eq!(out.outcome("i").1, "The server answered 302: it redirects to /b, which is not followed.");
+    assert_eq!(
+        out.outcome("i").1,
+        "The server answered 302: it redirects to /b, which is not followed. The call may have acted; look before you repeat it."
+    );
     // Within the server the headers go along.
     let server = Server::new(vec![to("/b"), answer("200 OK", TEXT, "b")]);
     let tool = web("get", &server, "/a", json!({"redirects": 1, "headers": headers}), json!({}));
@@ -223,6 +226,45 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
         assert!(out.outcome("i").0 == "error" && out.outcome("i").1.contains(says), "{:?}", out.outcome("i"));
     }
     assert!(other.asked().is_empty());
+}
+
+#[test]
+fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
+    let to = |place: &str| answer("303 See Other", &format!("location: {place}\r\n"), "");
+    // The answer to a POST that has done its work redirects to a place that is refused, does not answer, or is none.
+    for place in [
+        "http://169.254.169.254/z",
+        "http://[::ffff:10.0.0.1]/",
+        "http://127.0.0.1:1/",
+        "ftp://h/",
+        "https://127.0.0.1:1/",
+    ] {
+        let server = Server::new(vec![to(place)]);
+        let allow = json!([server.allow()[0], "127.0.0.1:1"]);
+        let tool = web("put", &server, "/a", json!({"method": "POST", "redirects": 1, "allow": allow}), json!({}));
+        let out = call(&tool, json!({"text": "x"}), &[], &[]);
+        let (status, said) = out.outcome("i");
+        assert!(status == "error" && said.contains("The call may have acted;"), "{place}: {said}");
+        assert!(!said.contains("not sent") && server.asked()[0].starts_with("POST /a "), "{place}: {said}");
+    }
+    for script in [
+        answer("500 No", TEXT, "no"),
+        answer("302 Found", "location: /b\r\n", ""),
+        vec![],
+        vec![Step::Send(b"x".to_vec())],
+    ] {
+        let server = Server::new(vec![script]);
+        let tool = web("put", &server, "/a", json!({"method": "POST"}), json!({}));
+        let out = call(&tool, json!({"text": "x"}), &[], &[]);
+        assert!(out.outcome("i").1.contains("The call may have acted;"), "{}", out.outcome("i").1);
+    }
+    // A server that refuses a request has answered it; one that nothing reaches has not acted.
+    let server = Server::new(vec![answer("404 Not Found", TEXT, "no")]);
+    let tool = web("put", &server, "/a", json!({"method": "POST"}), json!({}));
+    assert_eq!(call(&tool, json!({}), &[], &[]).outcome("i").1, "The server answered 404.\nbody:\nno");
+    let gone = json!({"name": "put", "exec": {"http": {"url": "http://127.0.0.1:1/", "allow": ["127.0.0.1:1"]}}});
+    let out = one(&gone, &json!({}));
+    assert!(out.outcome("i").1.starts_with("The request was not sent: no connection"), "{}", out.outcome("i").1);
 }
 
 #[test]
@@ -291,10 +333,16 @@ fn an_answer_that_does_not_end_in_time_is_a_timeout() {
     let out = one(&tool, &json!({}));
     assert_eq!(
         out.outcome("i"),
-        ("timeout", "An answer did not come within 300ms; the server may have acted on the request.")
+        ("timeout", "An answer did not come within 300ms. The call may have acted; look before you repeat it.")
     );
     let out = one(&tool, &json!({}));
-    assert_eq!(out.outcome("i"), ("timeout", "The answer did not end within 300ms: 10 bytes came.\nbody:\npart of it"));
+    assert_eq!(
+        out.outcome("i"),
+        (
+            "timeout",
+            "The answer did not end within 300ms: 10 bytes came. The call may have acted; look before you repeat it.\nbody:\npart of it"
+        )
+    );
 }
 
 #[test]

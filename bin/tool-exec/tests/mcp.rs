@@ -112,7 +112,8 @@ fn an_answer_that_is_not_the_result_of_a_tool_is_an_error() {
         (json!({"structuredContent": {"n": 1}}), Some(("success", "{\"n\":1}"))),
     ] {
         let out = run_calls(&dir, &file, &[("a", "s__result", json!({"result": result}))], &[]);
-        let want = want.unwrap_or(("error", "The server \"s\": its answer is not the result of a tool"));
+        let wrong = "The server \"s\": its answer is not the result of a tool. The call may have acted; look before you repeat it.";
+        let want = want.unwrap_or(("error", wrong));
         assert_eq!(out.outcome("a"), want, "{result}");
     }
 }
@@ -231,6 +232,7 @@ fn a_message_without_end_ends_the_session_and_not_the_run_77() {
     let out = run_calls(&dir, &file, &[("a", "s__long", json!({}))], &[]);
     let (status, why) = out.outcome("a");
     assert!(status == "error" && why.contains("wrote a message of more than 16777216 bytes"), "{why}");
+    assert!(why.contains("The call may have acted;"), "{why}");
     let out = run_calls(&dir, &file, &[("a", "s__long", json!({})), ("b", "s__echo", json!({}))], &["--jobs", "1"]);
     assert_eq!(out.outcome("b"), ("success", "{}"), "the server was started again");
     assert!(out.errors.contains("the server \"s\" has ended and is started again"), "{}", out.errors);
@@ -244,6 +246,7 @@ fn a_server_that_dies_is_an_error_and_starts_again_for_the_next_call() {
     let out = run_calls(&dir, &file, &[("a", "s__crash", json!({})), ("b", "s__echo", json!({}))], &["--jobs", "1"]);
     let (status, why) = out.outcome("a");
     assert!(status == "error" && why.contains("it has ended") && why.contains("out of cheese"), "{why}");
+    assert!(why.contains("The call may have acted;"), "{why}");
     assert_eq!(out.outcome("b"), ("success", "{}"));
 }
 

@@ -144,9 +144,48 @@ fn an_answer_without_end_is_an_error_and_the_run_goes_on_77() {
     ];
     let out = run_calls(&dir, &file, &calls, &[]);
     for id in ["a", "b", "c"] {
-        assert_eq!(out.outcome(id).0, "error", "{id}: {}", out.outcome(id).1);
+        let (status, why) = out.outcome(id);
+        assert!(status == "error" && why.contains("The call may have acted;"), "{id}: {why}");
     }
     assert_eq!(out.outcome("d"), ("success", "{}"));
+}
+
+#[test]
+fn a_call_that_a_server_got_is_never_said_not_to_have_been_sent() {
+    let dir = Dir::new();
+    let names = ["status", "moved", "refuse", "echo"];
+    let folder = with_tools(&dir, "web", &names);
+    let http = HttpServer::new(&folder, |_, body| {
+        Some(match body["params"]["name"].as_str()? {
+            "status" => "HTTP/1.1 500 No\r\ncontent-length: 4\r\n\r\noops".to_owned(),
+            "moved" => {
+                "HTTP/1.1 303 See Other\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n".to_owned()
+            }
+            _ => return None,
+        })
+    });
+    let file = json!({"mcpServers": {"web": http.entry(&json!({"timeout": "30s"}))}});
+    lock(&dir, &file);
+    let calls = names.map(|name| (name, format!("web__{name}"), json!({})));
+    let calls: Vec<_> = calls.iter().map(|(id, name, of)| (*id, name.as_str(), of.clone())).collect();
+    let own = run_calls(&dir, &file, &calls, &[]);
+    // Behind a hub, too.
+    let input = message(&calls) + "\n";
+    dir.write("in", input);
+    let tool_exec = env!("CARGO_BIN_EXE_tool-exec");
+    let inner = format!("'{tool_exec}' --tools tools.json --no-time --approve none <in");
+    let hub = run_command(command(&dir, &file, &["--hub", "--", "sh", "-c", &inner]), "");
+    for out in [own, hub] {
+        for id in &names[..2] {
+            let (status, why) = out.outcome(id);
+            let said =
+                why.contains("The call may have acted;") && !why.contains("not be sent") && !why.contains("not sent");
+            assert!(status == "error" && said, "{id}: {why}");
+        }
+        // An error that a server answers with is its own word.
+        assert_eq!(out.outcome("refuse").1, "The server \"web\": bad luck");
+        assert_eq!(out.outcome("echo"), ("success", "{}"));
+    }
 }
 
 #[test]
@@ -165,5 +204,6 @@ fn a_server_that_is_gone_is_an_error_and_a_lost_session_is_opened_again() {
     let gone = json!({"mcpServers": {"web": {"url": "http://127.0.0.1:1/mcp"}}});
     let out = run_calls(&dir, &gone, &[("a", "web__echo", json!({}))], &[]);
     let (status, why) = out.outcome("a");
-    assert!(status == "error" && why.contains("no connection to http://127.0.0.1:1/mcp"), "{why}");
+    let said = why.contains("no connection to http://127.0.0.1:1/mcp") && !why.contains("may have acted");
+    assert!(status == "error" && said, "{why}");
 }

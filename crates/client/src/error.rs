@@ -57,6 +57,28 @@ pub enum ErrorKind {
     Forbidden,
 }
 
+impl ErrorKind {
+    /// Whether an error of this kind comes before the first byte of a request is sent. After that the server may have acted, whatever the error is.
+    pub fn is_before_sending(self) -> bool {
+        use ErrorKind::{
+            Address, Certificate, Connect, ConnectTimeout, Forbidden, PlainHttp, Refused, Tls, UnknownName, Unreachable,
+        };
+        matches!(
+            self,
+            Address
+                | Certificate
+                | Connect
+                | ConnectTimeout
+                | Forbidden
+                | PlainHttp
+                | Refused
+                | Tls
+                | UnknownName
+                | Unreachable
+        )
+    }
+}
+
 impl Error {
     /// Whether it is a time that passed, rather than a loss.
     pub fn is_timeout(&self) -> bool {
@@ -112,7 +134,8 @@ impl From<&reqwest::Error> for Error {
         let is_plain = e.url().is_some_and(|url| url.scheme() == "http");
         let last = texts.last().map_or("for an unknown reason", String::as_str);
         let (kind, message) = match (e.is_timeout(), e.is_connect()) {
-            (true, _) => (ErrorKind::ConnectTimeout, format!("no connection to {server} in time")),
+            // Only while it connects: a connection that was open can end by a time-out of the system after the request was sent.
+            (true, true) => (ErrorKind::ConnectTimeout, format!("no connection to {server} in time")),
             (_, true) => {
                 let (kind, reason) = if has("dns error") || has("failed to lookup address") {
                     (ErrorKind::UnknownName, format!("the name cannot be resolved ({last})"))

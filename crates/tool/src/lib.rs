@@ -21,6 +21,7 @@ mod commit;
 mod consent;
 mod continuation;
 mod exec;
+mod failure;
 mod history;
 mod intake;
 mod judge;
@@ -68,6 +69,7 @@ pub use exec::{
     VariableText, Work,
 };
 pub use exec::{Network, Sandbox, SandboxKind};
+pub use failure::CallFailure;
 pub use judge::{Judge, ReadyCall};
 pub use log::Log;
 pub use plan::Plan;

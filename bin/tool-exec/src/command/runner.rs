@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::time::Instant;
-use tool::{Answer, Arguments, CommandRun, Exec, RequestedCall, Status};
+use tool::{Answer, Arguments, CallFailure, CommandRun, Exec, RequestedCall, Status};
 
 /// How long a command may take to end by itself after SIGTERM, before it is killed. With the killing that is less than a second.
 pub const GRACE: Duration = Duration::from_millis(500);
@@ -87,7 +87,8 @@ impl CommandRunner {
         progress: Option<Progress>,
     ) -> Answer {
         let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
-        let not_started = |why: &str| Answer::new(Status::Error, format!("The command could not be started: {why}."));
+        let not_started =
+            |why: &str| CallFailure::NotRun(format!("The command could not be started: {why}.")).answer(Status::Error);
         let job = match self.job(exec, command, argv, call) {
             Ok(job) => job,
             Err(why) => return not_started(&why),
@@ -112,10 +113,10 @@ impl CommandRunner {
                 self.attend(running, exec, arguments, handle, progress).await
             }
             Err(StartError::NotStarted(why)) => not_started(&why),
-            Err(StartError::Unknown) => Answer::new(
-                Status::Error,
-                "The process that starts the command was ended from outside: it is not known whether the command ran.",
-            ),
+            Err(StartError::Unknown) => {
+                let text = "The process that starts the command was ended from outside.";
+                CallFailure::MayHaveRun(text.to_owned()).answer(Status::Error)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::sender::SendError;
 use crate::store::{Outputs, Readable};
 use client::{ErrorKind, Head};
 use std::time::Duration;
-use tool::{Answer, Status};
+use tool::{Answer, CallFailure, Status};
 
 /// How much of the body of an error the model gets to read, in bytes.
 pub const TAIL: usize = 8 * 1024;
@@ -15,32 +15,34 @@ const LONGEST: usize = 500;
 
 /// The answer where none came, under this time-out.
 pub fn no_answer(error: &SendError, timeout: Duration) -> Answer {
-    let (status, text) = match error {
+    let (status, failure) = match error {
         SendError::Variable(error) => {
-            (Status::Error, format!("The request was not sent: {error}. Go on without this tool."))
+            let text = format!("The request was not sent: {error}. Go on without this tool.");
+            (Status::Error, CallFailure::NotRun(text))
         }
-        SendError::Redirect(error) => (Status::Error, format!("The request was answered, but {error}.")),
-        SendError::Network(error) => match error.kind {
-            ErrorKind::Deadline => {
-                let text = "An answer did not come within";
-                (Status::Timeout, format!("{text} {timeout:?}; the server may have acted on the request."))
+        SendError::Redirect(error) => {
+            (Status::Error, CallFailure::MayHaveRun(format!("The request was answered, but {error}.")))
+        }
+        SendError::Network { error, is_sent } => {
+            let remedy = match error.kind {
+                ErrorKind::Forbidden => {
+                    " (exec.http.allow in the tools file would allow an address, exec.http.insecure a secret)"
+                }
+                _ => "",
+            };
+            match (error.kind, is_sent) {
+                (ErrorKind::Deadline, _) => {
+                    let text = format!("An answer did not come within {timeout:?}.");
+                    (Status::Timeout, CallFailure::MayHaveRun(text))
+                }
+                (_, true) => (Status::Error, CallFailure::MayHaveRun(format!("No answer came: {error}{remedy}."))),
+                (_, false) => {
+                    (Status::Error, CallFailure::NotRun(format!("The request was not sent: {error}{remedy}.")))
+                }
             }
-            ErrorKind::Forbidden => {
-                let remedy = "exec.http.allow in the tools file would allow an address, exec.http.insecure a secret";
-                (Status::Error, format!("The request was not sent: {error} ({remedy})."))
-            }
-            kind if is_unsent(kind) => (Status::Error, format!("The request was not sent: {error}.")),
-            _ => (Status::Error, format!("No answer came: {error}. The server may have acted on the request.")),
-        },
+        }
     };
-    Answer::new(status, text)
-}
-
-/// Whether an error of this kind came before the request was sent.
-fn is_unsent(kind: ErrorKind) -> bool {
-    use ErrorKind::{Address, Certificate, Connect, ConnectTimeout, PlainHttp, Refused, Tls, UnknownName, Unreachable};
-    let kinds = [Address, Certificate, Connect, ConnectTimeout, PlainHttp, Refused, Tls, UnknownName, Unreachable];
-    kinds.contains(&kind)
+    failure.answer(status)
 }
 
 /// How much of the body of an answer with this head is read, in bytes, where a success may have `max`.
@@ -76,7 +78,13 @@ pub fn answer(
         }
         None => None,
     };
-    let (status, output) = match error {
+    // A server that accepts a request (2xx) or finds a mistake in it (4xx) has said what it did. Behind every other answer the work may be done or not.
+    let is_answered = matches!(head.status, 200..300 | 400..500) && received.lost.is_none();
+    let told = |(status, text)| {
+        let failure = if is_answered { CallFailure::Answered(text) } else { CallFailure::MayHaveRun(text) };
+        (status, failure.answer(status).output)
+    };
+    let (status, output) = match error.map(told) {
         None => (Status::Success, body),
         Some((status, text)) if body.trim().is_empty() => (status, text),
         Some((status, text)) => {

@@ -9,7 +9,7 @@ use client::TimeLimits;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
-use tool::{Answer, Exec, HttpRequest, HttpRun, RequestedCall, Status};
+use tool::{Answer, CallFailure, Exec, HttpRequest, HttpRun, RequestedCall, Status};
 
 /// Sends the requests of one tools file.
 #[derive(Debug)]
@@ -44,8 +44,8 @@ impl HttpRunner {
         tokio::select! {
             biased;
             () = handle.stop.notified() => {
-                let text = "The request was stopped before its answer was read; the server may have acted on it.";
-                Answer::new(Status::Cancelled, text)
+                let text = "The request was stopped before its answer was read.";
+                CallFailure::MayHaveRun(text.to_owned()).answer(Status::Cancelled)
             }
             answer = self.exchange(exec, http, request, &id, progress) => answer,
         }

@@ -22,8 +22,8 @@ pub struct Sender {
 pub enum SendError {
     /// A variable that a header needs.
     Variable(VariableError),
-    /// The network.
-    Network(Error),
+    /// The network. `is_sent`: a byte of the request, or of an earlier one that was redirected, may have reached a server.
+    Network { error: Error, is_sent: bool },
     /// The place that the server redirects to.
     Redirect(RedirectError),
 }
@@ -47,9 +47,11 @@ impl Sender {
             let has_secret = request.headers.iter().any(|(name, _)| in_header(name))
                 || (hop == 0 && http.query.iter().any(|(_, text)| text.variables().next().is_some()))
                 || !client::secrets_in_url(&request.url).is_empty();
-            let network = self.network(http, &request.url, has_secret, hop == 0).map_err(SendError::Network)?;
+            let failed =
+                |error: Error| SendError::Network { is_sent: hop > 0 || !error.kind.is_before_sending(), error };
+            let network = self.network(http, &request.url, has_secret, hop == 0).map_err(failed)?;
             let sent = network.send(&request, limits, None).await;
-            let response = sent.map_err(|(error, _)| SendError::Network(error))?;
+            let response = sent.map_err(|(error, _)| failed(error))?;
             let Some(place) = redirect(&response.head).filter(|_| hop < http.redirects) else { return Ok(response) };
             request = follow(&request, response.head.status, place).map_err(SendError::Redirect)?;
             hop += 1;

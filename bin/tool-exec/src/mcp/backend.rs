@@ -35,11 +35,11 @@ impl Backend {
         }
     }
 
-    /// Sends a call with arguments, a JSON object; starts the server first where that is needed. Whoever drops the future before it is done
+    /// Hands a call with arguments, a JSON object, to its server; starts the server first where that is needed. Whoever drops the future before it is done
     /// has sent nothing.
     ///
     /// # Errors
-    /// Why it could not be sent, for the model.
+    /// Why nothing of it was sent, for the model.
     pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<TakenCall, String> {
         match self {
             Backend::Own(pool) => {

@@ -181,6 +181,11 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
+/// Whether an error of this transport came before the first byte of its message was sent.
+pub fn is_before_sending(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref::<Failure>(), Some(Failure::Client(error)) if error.kind.is_before_sending())
+}
+
 /// A header of a response; `name` in any case.
 fn header<'r>(response: &'r client::Response, name: &str) -> Option<&'r str> {
     response.head.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())

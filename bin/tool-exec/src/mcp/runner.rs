@@ -6,9 +6,10 @@ use super::listener::Step;
 use super::session::Outcome;
 use crate::call::{Handle, Progress};
 use crate::store::Outputs;
+use serde_json::Value;
 use std::rc::Rc;
 use std::time::Duration;
-use tool::{Answer, Exec, McpRun, Status};
+use tool::{Answer, CallFailure, Exec, McpRun, Status};
 
 /// Runs calls of tools of servers.
 #[derive(Debug)]
@@ -37,13 +38,18 @@ impl McpRunner {
         progress: Option<Progress>,
     ) -> Answer {
         let timeout = exec.timeout.unwrap_or(self.timeout);
-        let failed =
-            |why: String| failure(&format!("The server {:?}: {why}", tool.server), &self.outputs, exec.max_result);
-        let stopped =
-            || Answer::new(Status::Cancelled, "The call was stopped before it was done; the server was told.");
+        let failed = |failed: CallFailure| {
+            let failed = failed.with(|why| format!("The server {:?}: {why}", tool.server));
+            failed.within(failure(failed.why(), &self.outputs, exec.max_result))
+        };
+        let not_sent = |why: String| failed(CallFailure::NotRun(why));
+        let stopped = || {
+            let text = "The call was stopped before it was done; the server was told.";
+            CallFailure::MayHaveRun(text.to_owned()).answer(Status::Cancelled)
+        };
         let late = || {
             let text = format!("The server {:?} did not answer within {timeout:?}; it was told to stop.", tool.server);
-            Answer::new(Status::Timeout, text)
+            CallFailure::MayHaveRun(text).answer(Status::Timeout)
         };
         let unsent = || Answer::new(Status::Cancelled, "The call was stopped before it was sent to its server.");
         // The server's start counts by its own limit.
@@ -52,7 +58,7 @@ impl McpRunner {
             () = handle.stop.notified() => return unsent(),
         };
         if let Err(why) = ready {
-            return failed(why);
+            return not_sent(why);
         }
         let deadline = tokio::time::sleep(timeout);
         tokio::pin!(deadline);
@@ -67,7 +73,7 @@ impl McpRunner {
         };
         let mut call = match taken {
             Ok(call) => call,
-            Err(why) => return failed(why),
+            Err(why) => return not_sent(why),
         };
         loop {
             tokio::select! {
@@ -85,8 +91,11 @@ impl McpRunner {
                         progress.step(step.progress, self.message(step));
                     },
                     Outcome::Done(result) => {
-                        let read = result.and_then(|result| answer(&result, &self.outputs, exec.max_result));
-                        return read.unwrap_or_else(failed);
+                        let read = |result: Value| {
+                            let read = answer(&result, &self.outputs, exec.max_result);
+                            read.map_err(CallFailure::MayHaveRun)
+                        };
+                        return result.and_then(read).unwrap_or_else(failed);
                     }
                 },
             }

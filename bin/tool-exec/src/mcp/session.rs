@@ -15,6 +15,7 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tool::CallFailure;
 use tool::mcp::Definition;
 
 /// The most tools of one server.
@@ -48,8 +49,8 @@ pub struct OpenCall {
 pub enum Outcome {
     /// It goes on.
     Step(Step),
-    /// Its result as JSON, or the reason why it failed, for the model.
-    Done(Result<Value, String>),
+    /// Its result as JSON, or why it failed, for the model.
+    Done(Result<Value, CallFailure>),
 }
 
 impl Drop for OpenCall {
@@ -129,10 +130,10 @@ impl Session {
         Err(format!("its list of tools has more than {MOST_PAGES} pages"))
     }
 
-    /// Sends a call of a tool with arguments, a JSON object.
+    /// Hands a call of a tool with arguments, a JSON object, to the connection.
     ///
     /// # Errors
-    /// Why it could not be sent, for the model.
+    /// Why nothing of it was sent, for the model.
     pub async fn call(&self, tool: &str, arguments: &str) -> Result<OpenCall, String> {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
@@ -154,13 +155,15 @@ impl Session {
         };
         Outcome::Done(match response {
             Ok(Ok(result)) => match result {
-                ServerResult::CallToolResult(result) => serde_json::to_value(result).map_err(|e| e.to_string()),
+                ServerResult::CallToolResult(result) => {
+                    serde_json::to_value(result).map_err(|e| CallFailure::MayHaveRun(e.to_string()))
+                }
                 // A result whose content has a type that the library does not know.
                 ServerResult::CustomResult(result) => Ok(result.0),
-                _ => Err(NO_RESULT.to_owned()),
+                _ => Err(CallFailure::MayHaveRun(NO_RESULT.to_owned())),
             },
-            Ok(Err(e)) => Err(self.why(&e)),
-            Err(_) => Err(self.why(&ServiceError::TransportClosed)),
+            Ok(Err(e)) => Err(self.failure(&e)),
+            Err(_) => Err(self.failure(&ServiceError::TransportClosed)),
         })
     }
 
@@ -185,6 +188,16 @@ impl Session {
         }
     }
 
+    /// What an error means for a call that was handed to the connection.
+    fn failure(&self, error: &ServiceError) -> CallFailure {
+        let why = self.why(error);
+        match error {
+            ServiceError::McpError(_) => CallFailure::Answered(why),
+            ServiceError::TransportSend(e) if super::http::is_before_sending(&*e.error) => CallFailure::NotRun(why),
+            _ => CallFailure::MayHaveRun(why),
+        }
+    }
+
     /// What an error means, with the end of the server's standard error.
     fn why(&self, error: &ServiceError) -> String {
         match error {
@@ -193,7 +206,12 @@ impl Session {
                     (Some(fault), _) => format!("it {fault}"),
                     (None, ServiceError::TransportSend(e)) => {
                         let text = e.error.to_string();
-                        format!("the call could not be sent: {}", text.trim_start_matches("Client error: "))
+                        let text = text.trim_start_matches("Client error: ");
+                        if super::http::is_before_sending(&*e.error) {
+                            format!("the call could not be sent: {text}")
+                        } else {
+                            format!("the call has no result: {text}")
+                        }
                     }
                     _ => "it has ended".to_owned(),
                 };

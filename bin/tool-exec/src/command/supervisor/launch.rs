@@ -61,7 +61,9 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
     if is_init {
         let child = command.spawn().map_err(|e| explain(&confinement, e))?;
         drop(command); // with it the last copies of the command's files outside of the command
-        wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[])?;
+        if wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[]).is_err() {
+            return Ok(()); // the supervisor is gone: the end of this process ends the command, of which nothing more is said
+        }
         attend(supervisor, child.id(), signals);
         return Ok(());
     }

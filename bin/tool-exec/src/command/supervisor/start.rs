@@ -66,6 +66,10 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
     let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|e| failed(e.into()));
     let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
     let files = [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()];
+    // All that can fail here does so before the command may run.
+    let feed = Sender::from_owned_fd(feed).map_err(failed)?;
+    let out = Receiver::from_owned_fd(out).map_err(failed)?;
+    let err = Receiver::from_owned_fd(err).map_err(failed)?;
     let first = reserve::take().map_or_else(Supervisor::spawn, Ok).map_err(failed)?;
     let (supervisor, in_force) = match attempt(first, job, files).await? {
         (supervisor, Notice::Started(in_force)) => (supervisor, in_force),
@@ -79,13 +83,7 @@ pub async fn start(job: &Job) -> Result<Running, StartError> {
         _ => return Err(StartError::Unknown),
     };
     reserve::refill(Supervisor::spawn);
-    Ok(Running {
-        stdin: Sender::from_owned_fd(feed).map_err(failed)?,
-        stdout: Receiver::from_owned_fd(out).map_err(failed)?,
-        stderr: Receiver::from_owned_fd(err).map_err(failed)?,
-        in_force,
-        supervisor,
-    })
+    Ok(Running { stdin: feed, stdout: out, stderr: err, in_force, supervisor })
 }
 
 /// Has a supervisor wait for the next command from now on, so that a call does not wait for the start of its supervisor. It ends with

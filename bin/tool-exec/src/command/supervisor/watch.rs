@@ -76,12 +76,14 @@ fn begin(upstream: &UnixStream, namespaces: Namespaces, home: &mut Option<Scratc
     // Before it gets its job, so that all of the command is in the group.
     let group = CallGroup::make(&job.together).filter(|group| group.add(child.id()));
     let files: Vec<_> = files.iter().map(OwnedFd::as_fd).collect();
+    let orders = upstream.try_clone()?;
     wire::send(&socket, &body, &files)?;
-    socket.set_nonblocking(true)?;
-    let upstream = upstream.try_clone()?;
-    upstream.set_nonblocking(true)?;
+    // From here on the command may run. An error that says it does not would be reported as such, this one ends in silence: `tool-exec` says then that nobody knows.
+    let unknown = |_| std::io::Error::from(ErrorKind::UnexpectedEof);
+    socket.set_nonblocking(true).map_err(unknown)?;
+    orders.set_nonblocking(true).map_err(unknown)?;
     Ok(Watch {
-        upstream: Some((upstream, Frames::default())),
+        upstream: Some((orders, Frames::default())),
         launch: Some((socket, Frames::default())),
         signals,
         namespaces,

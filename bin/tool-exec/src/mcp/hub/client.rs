@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
-use tool::{Hash, McpRun, hex};
+use tool::{CallFailure, Hash, McpRun, hex};
 
 /// How long a hub may take to answer a greeting.
 const GREETING: Duration = Duration::from_secs(10);
@@ -113,10 +113,10 @@ impl HubClient {
         }
     }
 
-    /// Sends a call with arguments, a JSON object.
+    /// Hands a call with arguments, a JSON object, to the connection.
     ///
     /// # Errors
-    /// Why it could not be sent, for the model.
+    /// Why nothing of it was sent, for the model.
     pub async fn call(&self, tool: &McpRun, arguments: &str) -> Result<HubCall, String> {
         let arguments = serde_json::from_str(arguments).map_err(|e| e.to_string())?;
         let id = self.0.next.replace(self.0.next.get() + 1);
@@ -152,7 +152,8 @@ impl HubClient {
 impl HubCall {
     /// Waits for the next news of the call. May be dropped while it waits, and called again.
     pub async fn next(&mut self) -> Outcome {
-        self.news.recv().await.unwrap_or_else(|| Outcome::Done(Err("the hub that runs it is gone".to_owned())))
+        let gone = || CallFailure::MayHaveRun("the hub that runs it is gone".to_owned());
+        self.news.recv().await.unwrap_or_else(|| Outcome::Done(Err(gone())))
     }
 
     /// Tells the hub that nobody waits for the call any more.
@@ -178,9 +179,9 @@ async fn listen(read: OwnedReadHalf, client: HubClient) {
         let (id, news) = match Reply::read(&line) {
             Some(Reply::Step { id, progress, message }) => (id, Outcome::Step(Step { progress, message })),
             Some(Reply::Result { id, result }) => (id, Outcome::Done(Ok(result))),
-            Some(Reply::Failed { id, why, is_blocked }) => {
+            Some(Reply::Failed { id, failure, is_blocked }) => {
                 client.0.is_blocked.set(client.0.is_blocked.get() || is_blocked);
-                (id, Outcome::Done(Err(why)))
+                (id, Outcome::Done(Err(failure)))
             }
             _ => continue,
         };

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, mpsc};
-use tool::hex;
+use tool::{CallFailure, hex};
 
 /// How many replies wait for a slow client.
 const WAITING: usize = 64;
@@ -100,9 +100,10 @@ async fn call(
     stop: &Notify,
     replies: &mpsc::Sender<Reply>,
 ) -> Option<Reply> {
-    let failed = |why: String| Some(Reply::Failed { id, why, is_blocked: pool.is_blocked() });
+    let failed = |failure: CallFailure| Some(Reply::Failed { id, failure, is_blocked: pool.is_blocked() });
+    let not_sent = |why: String| failed(CallFailure::NotRun(why));
     if pool.definition(server, tool).is_none_or(|locked| hex(&locked.hash()) != definition) {
-        return failed("the lock file has changed since the hub was started, start it again".to_owned());
+        return not_sent("the lock file has changed since the hub was started, start it again".to_owned());
     }
     let sending = async {
         let session = pool.session(server, tool).await?;
@@ -115,7 +116,7 @@ async fn call(
     };
     let (session, mut open) = match sent {
         Ok(sent) => sent,
-        Err(why) => return failed(why),
+        Err(why) => return not_sent(why),
     };
     loop {
         tokio::select! {
@@ -130,7 +131,7 @@ async fn call(
                     let _ = replies.try_send(Reply::Step { id, progress: step.progress, message: step.message });
                 }
                 Outcome::Done(Ok(result)) => return Some(Reply::Result { id, result }),
-                Outcome::Done(Err(why)) => return failed(why),
+                Outcome::Done(Err(failure)) => return failed(failure),
             },
         }
     }

@@ -13,12 +13,13 @@
 //! | --- | --- |
 //! | `{"step":{"id":1,"progress":0.5,"message":"…"}}` | how far a call has come |
 //! | `{"result":{"id":1,"result":{}}}` | the `tools/call` result of a call |
-//! | `{"failed":{"id":1,"why":"…","blocked":false}}` | a call has no result; `blocked`: tools are not as they were locked |
+//! | `{"failed":{"id":1,"why":"…","ran":"no","blocked":false}}` | a call has no result; `ran`: whether its server may have acted on it, `no`, `maybe` or (the server has answered that it failed) `answered`; `blocked`: tools are not as they were locked |
 //! | `{"checked":{"changes":["…"]}}` | what differs from the lock, line by line |
 //!
 //! When a connection closes, the hub cancels the calls that it has open.
 
 use serde_json::{Value, json};
+use tool::CallFailure;
 
 /// The version of these messages.
 pub const VERSION: u64 = 1;
@@ -50,7 +51,7 @@ pub enum Reply {
     /// The result of a call.
     Result { id: u64, result: Value },
     /// A call has no result; whether tools are not as they were locked.
-    Failed { id: u64, why: String, is_blocked: bool },
+    Failed { id: u64, failure: CallFailure, is_blocked: bool },
     /// What differs from the lock.
     Checked { changes: Vec<String> },
 }
@@ -97,7 +98,14 @@ impl Reply {
                 json!({"step": {"id": id, "progress": progress, "message": message}})
             }
             Reply::Result { id, result } => json!({"result": {"id": id, "result": result}}),
-            Reply::Failed { id, why, is_blocked } => json!({"failed": {"id": id, "why": why, "blocked": is_blocked}}),
+            Reply::Failed { id, failure, is_blocked } => {
+                let ran = match failure {
+                    CallFailure::NotRun(_) => "no",
+                    CallFailure::MayHaveRun(_) => "maybe",
+                    CallFailure::Answered(_) => "answered",
+                };
+                json!({"failed": {"id": id, "why": failure.why(), "ran": ran, "blocked": is_blocked}})
+            }
             Reply::Checked { changes } => json!({"checked": {"changes": changes}}),
         })
     }
@@ -115,7 +123,13 @@ impl Reply {
             },
             "result" => Reply::Result { id: of["id"].as_u64()?, result: of.get_mut("result")?.take() },
             "failed" => {
-                Reply::Failed { id: of["id"].as_u64()?, why: text(&of, "why")?, is_blocked: of["blocked"] == true }
+                let why = text(&of, "why")?;
+                let failure = match of["ran"].as_str() {
+                    Some("no") => CallFailure::NotRun(why),
+                    Some("answered") => CallFailure::Answered(why),
+                    _ => CallFailure::MayHaveRun(why),
+                };
+                Reply::Failed { id: of["id"].as_u64()?, failure, is_blocked: of["blocked"] == true }
             }
             "checked" => {
                 let changes = of["changes"].as_array()?.iter().map(|line| line.as_str().map(str::to_owned));
@@ -173,7 +187,9 @@ mod tests {
             Reply::Step { id: 1, progress: Some(0.5), message: s.clone() },
             Reply::Step { id: 1, progress: None, message: t },
             Reply::Result { id: 2, result: arguments },
-            Reply::Failed { id: 3, why: s.clone(), is_blocked: true },
+            Reply::Failed { id: 3, failure: CallFailure::NotRun(s.clone()), is_blocked: true },
+            Reply::Failed { id: 3, failure: CallFailure::MayHaveRun(s.clone()), is_blocked: false },
+            Reply::Failed { id: 3, failure: CallFailure::Answered(s.clone()), is_blocked: false },
             Reply::Checked { changes: vec![s] },
         ] {
             assert_eq!(Reply::read(&reply.line()), Some(reply));
