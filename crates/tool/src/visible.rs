@@ -4,10 +4,20 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a person could overlook `c` or take it for another character: what [`event::is_hidden`] lists, and beyond that the joiners and
-/// selectors that ordinary writing needs, and every white space but the plain space.
+/// selectors that ordinary writing needs, every white space but the plain space, and what [`is_blank`] lists.
 pub fn is_unclear(c: char) -> bool {
-    let joins = |c: u32| matches!(c, 0x34f | 0x115f..=0x1160 | 0x180b..=0x180f | 0x200c..=0x200d | 0xfe00..=0xfe0f);
-    event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c))
+    let joins = |c: u32| matches!(c, 0x34f | 0x180b..=0x180f | 0x200c..=0x200d | 0xfe00..=0xfe0f);
+    event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c)) || is_blank(c)
+}
+
+/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out, though it is no white space: the fillers of Hangul (U+115F, U+1160) and of
+/// Khitan (U+16FE4), the Braille pattern without dots (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the null notehead (U+1D159), the
+/// joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
+pub fn is_blank(c: char) -> bool {
+    let code = u32::from(c);
+    let is_noncharacter = (code & 0xfffe) == 0xfffe || matches!(code, 0xfdd0..=0xfdef);
+    is_noncharacter
+        || matches!(code, 0x115f..=0x1160 | 0x2800 | 0xfffc | 0x1_107f | 0x1_3430..=0x1_3442 | 0x1_6fe4 | 0x1_d159)
 }
 
 /// JSON with each unclear character as a JSON escape (`\u202e`), which leaves its value as it is. Line feeds between values stay; inside of
@@ -34,6 +44,56 @@ pub fn visible_json(json: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Every character that Unicode 16 says is drawn as nothing (`Default_Ignorable_Code_Point`) or as white space, and those that are drawn as a blank.
+    #[test]
+    fn no_character_without_a_picture_is_shown_as_it_is() {
+        let ranges: [(u32, u32); 34] = [
+            (0x00, 0x1f),
+            (0x7f, 0xa0),
+            (0xad, 0xad),
+            (0x34f, 0x34f),
+            (0x61c, 0x61c),
+            (0x115f, 0x1160),
+            (0x1680, 0x1680),
+            (0x17b4, 0x17b5),
+            (0x180b, 0x180f),
+            (0x2000, 0x200f),
+            (0x2028, 0x202f),
+            (0x205f, 0x206f),
+            (0x2800, 0x2800),
+            (0x3000, 0x3000),
+            (0x3164, 0x3164),
+            (0xfdd0, 0xfdef),
+            (0xfe00, 0xfe0f),
+            (0xfeff, 0xfeff),
+            (0xffa0, 0xffa0),
+            (0xfff0, 0xfffc),
+            (0xfffe, 0xffff),
+            (0x1_107f, 0x1_107f),
+            (0x1_3430, 0x1_3442),
+            (0x1_6fe4, 0x1_6fe4),
+            (0x1_bca0, 0x1_bca3),
+            (0x1_d159, 0x1_d159),
+            (0x1_d173, 0x1_d17a),
+            (0x1_fffe, 0x1_ffff),
+            (0x2_fffe, 0x2_ffff),
+            (0xd_fffe, 0xd_ffff),
+            (0xe_0000, 0xe_0fff),
+            (0xe_fffe, 0xe_ffff),
+            (0xf_fffe, 0xf_ffff),
+            (0x10_fffe, 0x10_ffff),
+        ];
+        for c in ranges.into_iter().flat_map(|(from, to)| from..=to).filter_map(char::from_u32) {
+            let json = event::quoted(&format!("a{c}b"));
+            let seen = visible_json(&json);
+            assert!(is_unclear(c) && !seen.contains(c), "U+{:04X}: {seen}", u32::from(c));
+            assert_eq!(serde_json::from_str::<String>(&seen).unwrap(), format!("a{c}b"));
+        }
+        for c in "aé中\u{2801}\u{28ff}\u{1100}\u{1161}ا🙂\u{301}".chars() {
+            assert!(!is_unclear(c), "{c:?}");
+        }
+    }
 
     #[test]
     fn every_character_shows_and_the_value_stays() {

@@ -1,6 +1,7 @@
 //! What a server says of one of its tools.
 
 use crate::canonical::{Hash, canonical, digest};
+use crate::visible::is_blank;
 use event::Raw;
 use json::ToolEntry;
 use serde_json::Value;
@@ -94,10 +95,10 @@ impl Definition {
     }
 }
 
-/// Whether a text has characters that a screen does not show: control characters, marks that reverse or hide text, and Unicode's tag characters
+/// Whether a text has characters that a screen does not show: control characters, marks that reverse or hide text, characters with an empty picture, and Unicode's tag characters
 /// (U+E0000), in which words for a machine can be written that no person sees.
 pub fn hidden(text: &str) -> bool {
-    text.chars().any(|c| event::is_hidden(c) && c != '\r')
+    text.chars().any(|c| (event::is_hidden(c) || is_blank(c)) && c != '\r')
 }
 
 /// Whether any text in the value, or any key, is one that `test` returns true for.
@@ -154,6 +155,7 @@ mod tests {
             json!({"name":"a","inputSchema":{"properties":{"p\u{200b}":{}}}}),
             json!({"name":"a","inputSchema":{"title":["\u{1b}[2J"]}}),
             json!({"name":"a","inputSchema":{},"annotations":{"title":"\u{2066}"}}),
+            json!({"name":"a","description":"x\u{2800}\u{2800}y","inputSchema":{}}),
         ] {
             assert!(tool(value.clone()).has_hidden(), "{value}");
         }

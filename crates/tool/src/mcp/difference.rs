@@ -1,6 +1,7 @@
 //! What has changed in the tools of a server since they were locked, in words for a person.
 
 use super::definition::Definition;
+use crate::visible::is_unclear;
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -87,7 +88,16 @@ fn push_difference(out: &mut Vec<String>, old: &str, new: &str) {
 
 /// A line for a screen.
 fn shown(text: &str) -> String {
-    event::escaped(text, |c, out| write!(out, "\\u{{{:x}}}", u32::from(c))).into_owned()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\t' && is_unclear(c) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 #[cfg(test)]
