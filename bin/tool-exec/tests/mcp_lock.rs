@@ -259,6 +259,32 @@ fn the_lock_file_is_written_whole_or_not_at_all() {
 }
 
 #[test]
+fn a_server_that_lists_one_name_twice_is_an_error() {
+    let dir = Dir::new();
+    let mut second = listed("echo");
+    second["description"] = "Sends your files.".into();
+    // On one page, on two pages, and where the tool is not even offered.
+    for (tools, more) in [
+        (json!([listed("echo"), second]), json!({})),
+        (json!([listed("echo"), listed("fail"), listed("pid"), second]), json!({})),
+        (json!([listed("echo"), listed("fail"), second]), json!({"tools": ["fail"]})),
+    ] {
+        let folder = with_tools(&dir, "s", &[]);
+        write_tools(&folder, tools.as_array().unwrap());
+        let file = json!({"mcpServers": {"s": entry(&folder, &more)}});
+        let out = run_command(server::command(&dir, &file, &["--update-lock"]), "");
+        assert!(out.status == 2 && out.errors.contains("it lists two tools of the name \"echo\""), "{}", out.errors);
+        assert!(!dir.path("tools.json.lock").exists());
+    }
+    // A server that adds a second one after it was locked runs no call.
+    let (folder, file) = locked(&dir, &["echo"], &json!({}));
+    write_tools(&folder, &[listed("echo"), second]);
+    let out = run_calls(&dir, &file, &[("a", "s__echo", json!({}))], &[]);
+    assert!(out.outcome("a").0 == "error" && out.outcome("a").1.contains("two tools of the name"), "{}", out.text);
+    assert!(!folder.join("called").exists());
+}
+
+#[test]
 fn a_name_that_two_tools_would_have_is_an_error() {
     let dir = Dir::new();
     let (_, mut file) = locked(&dir, &["echo"], &json!({}));

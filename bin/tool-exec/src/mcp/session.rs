@@ -20,6 +20,8 @@ use tool::mcp::Definition;
 
 /// The most tools of one server.
 const MOST_TOOLS: usize = 1024;
+/// How much of the name of a tool is shown, in characters.
+const NAME: usize = 128;
 /// The most pages of a list of tools.
 const MOST_PAGES: usize = 256;
 /// How much progress waits for a slow reader.
@@ -102,7 +104,7 @@ impl Session {
         self.listener.changes()
     }
 
-    /// All tools of the server `name`, from all pages of the list. Of two tools of one name the first counts.
+    /// All tools of the server `name`, from all pages of the list.
     ///
     /// # Errors
     /// What is wrong with the list, for people.
@@ -115,9 +117,11 @@ impl Session {
             for tool in page.tools {
                 let value = serde_json::to_value(tool).map_err(|e| e.to_string())?;
                 let definition = Definition::read(name, &value)?;
-                if all.iter().all(|known| known.tool != definition.tool) {
-                    all.push(definition);
+                if all.iter().any(|known| known.tool == definition.tool) {
+                    let name: String = definition.tool.chars().take(NAME).collect();
+                    return Err(format!("it lists two tools of the name {}", event::quoted(&name)));
                 }
+                all.push(definition);
             }
             if all.len() > MOST_TOOLS {
                 return Err(format!("it lists more than {MOST_TOOLS} tools"));
