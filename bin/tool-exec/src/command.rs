@@ -3,6 +3,7 @@
 mod answer;
 mod capture;
 pub mod confine;
+pub mod folder;
 mod identity;
 mod process;
 pub mod program;
@@ -11,4 +12,5 @@ mod runner;
 pub mod scratch;
 pub mod supervisor;
 
-pub use runner::{CommandRunner, folder_of, raise_limits};
+pub use folder::folder_of;
+pub use runner::{CommandRunner, raise_limits};

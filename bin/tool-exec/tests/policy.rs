@@ -219,3 +219,113 @@ fn the_same_call_with_the_same_result_is_not_run_for_ever() {
     let out = run_in(&dir, &[same], &input, &["--max-repeats", "0"]);
     assert!(ids.iter().all(|id| out.outcome(id).0 == "success"), "{}", out.text);
 }
+
+/// A tool whose argument `v` may be anything, which leaves a trace of each time it ran.
+fn any() -> Value {
+    let exec = json!({"command": ["sh", "-c", "echo x >>ran"], "class": "write"});
+    let properties = json!({"v": {}, "n": {"type": "number"}, "o": {"type": ["string", "null"]}});
+    json!({"name": "any", "parameters": {"type": "object", "properties": properties}, "exec": exec})
+}
+
+#[test]
+fn names_of_members_and_other_spellings_of_a_number_pass_no_denial() {
+    let policy = "[[rule]]\ntool = \"*\"\nwhen.v = { path = \"/etc/**\" }\nthen = \"deny\"\n\
+                  [[rule]]\ntool = \"*\"\nwhen.n = { regex = \"1000|0|9007199254740992\" }\nthen = \"deny\"\n\
+                  [[rule]]\ntool = \"*\"\nwhen.n = { regex = \"7\" }\nthen = \"allow\"\n";
+    for (arguments, status) in [
+        (json!({"v": {"files": {"/etc/cron.d/x": "* * * * * root id"}}}), "denied"),
+        (json!({"v": [{"/srv/../etc/passwd": null}]}), "denied"),
+        (json!({"v": {"files": {"/srv/x": "y"}}}), "pending"),
+        (serde_json::from_str(r#"{"n":1000}"#).unwrap(), "denied"),
+        (serde_json::from_str(r#"{"n":1000.0}"#).unwrap(), "denied"),
+        (serde_json::from_str(r#"{"n":1e3}"#).unwrap(), "denied"),
+        (serde_json::from_str(r#"{"n":-0}"#).unwrap(), "denied"),
+        (serde_json::from_str(r#"{"n":9007199254740993}"#).unwrap(), "denied"),
+        (serde_json::from_str(r#"{"n":1001}"#).unwrap(), "pending"),
+        (serde_json::from_str(r#"{"n":7}"#).unwrap(), "success"),
+        (serde_json::from_str(r#"{"n":7.0}"#).unwrap(), "pending"),
+    ] {
+        let dir = Dir::new();
+        dir.write("policy.toml", format!("approve = \"write\"\n{policy}"));
+        let out = run_in(&dir, &[any()], &turn(&[("a", "any", arguments)]), &["--policy", "policy.toml"]);
+        assert_eq!(out.outcome("a").0, status, "{}", out.text);
+        assert_eq!(dir.read("ran").is_empty(), status != "success");
+    }
+}
+
+#[test]
+fn other_spellings_and_null_do_not_pass_the_loop_guard() {
+    let dir = Dir::new();
+    dir.write("policy.toml", "max_repeats = 2");
+    let mut live = Live::new(&dir, &[any()], &["--policy", "policy.toml"]);
+    let spellings = [r#"{"n":1}"#, r#"{"n":1.0}"#, r#"{"n":1e0,"o":null}"#, r#"{"o":null,"n":0.1e1}"#, r#"{"n":2}"#];
+    let statuses = spellings.iter().enumerate().map(|(n, arguments)| {
+        live.send(&message(&[(&format!("c{n}"), "any", serde_json::from_str(arguments).unwrap())]));
+        live.until("tool_result")["status"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(statuses.collect::<Vec<_>>(), ["success", "success", "denied", "denied", "success"]);
+}
+
+#[test]
+fn rules_of_paths_are_about_the_folder_in_which_a_command_really_runs() {
+    let dir = Dir::new();
+    let root = dir.path(".").canonicalize().unwrap();
+    for name in ["work", "etc"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("../etc", dir.path("work/here")).unwrap();
+    let look = script("look", "pwd -P", json!({"cwd": "work/here"}));
+    let deny =
+        format!("[[rule]]\ntool = \"*\"\nwhen.text = {{ path = \"{}/etc/**\" }}\nthen = \"deny\"\n", root.display());
+    let allow =
+        format!("[[rule]]\ntool = \"*\"\nwhen.text = {{ path = \"{}/work/**\" }}\nthen = \"allow\"\n", root.display());
+    let right = allow.replace("/work/", "/etc/");
+    for (rule, status) in [(&deny, "denied"), (&allow, "pending"), (&right, "success")] {
+        dir.write("policy.toml", format!("approve = \"write\"\n{rule}"));
+        let out = run_in(
+            &dir,
+            std::slice::from_ref(&look),
+            &turn(&[("a", "look", text("passwd"))]),
+            &["--policy", "policy.toml"],
+        );
+        assert_eq!(out.outcome("a").0, status, "{rule}: {}", out.text);
+    }
+    // A command that changes the link, or puts one in the place of the folder, moves no later one.
+    dir.write("policy.toml", format!("approve = \"write\"\n{right}[[rule]]\ntool = \"sh_*\"\nthen = \"allow\"\n"));
+    let relink = script("sh_relink", "ln -sfn ../work work/here", json!({}));
+    let replace = script("sh_replace", "mv etc old && ln -s work etc", json!({}));
+    let calls = [
+        ("a", "sh_relink", json!({})),
+        ("b", "look", text("x")),
+        ("c", "sh_replace", json!({})),
+        ("d", "look", text("x")),
+    ];
+    let out = run_in(&dir, &[look, relink, replace], &turn(&calls), &["--policy", "policy.toml", "--jobs", "1"]);
+    assert_eq!(out.outcome("b"), ("success", format!("{}/etc\n", root.display()).as_str()), "{}", out.text);
+    let (status, said) = out.outcome("d");
+    assert!(status == "error" && said.contains("could not be started") && said.contains("has become a link"), "{said}");
+}
+
+#[test]
+fn a_clock_that_is_set_back_and_a_total_of_0_open_no_limit() {
+    let later = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() + 3_600_000;
+    let used =
+        json!({"type": "tool_use", "tool_id": "z", "tool_name": "put", "status": "running", "timestamp": later - 100});
+    let result = json!({"type": "tool_result", "tool_id": "z", "tool_name": "put", "status": "success", "output": "", "timestamp": later});
+    let stats = |total: Value| json!({"type": "session_stats", "prompt_tokens": 90, "completion_tokens": 20, "total_tokens": total});
+    let parts = json!({"type": "session_stats", "prompt_tokens": u64::MAX, "completion_tokens": 20});
+    for (limit, log, says) in [
+        ("time = \"10h\"", format!("{used}\n{result}\n"), "the clock was set back"),
+        ("tokens = 100", format!("{}\n", stats(json!(0))), "has used 110"),
+        ("tokens = 100", format!("{}\n", stats(json!(null))), "has used 110"),
+        ("tokens = 100", format!("{}\n", stats(json!(500))), "has used 500"),
+        ("tokens = 100", format!("{parts}\n"), "has used 18446744073709551615"),
+    ] {
+        let dir = Dir::new();
+        dir.write("policy.toml", format!("[limits]\n{limit}"));
+        dir.write("log", log);
+        let out = run_in(&dir, &[put("write")], &asked("a", "x"), &["--policy", "policy.toml", "--resume", "log"]);
+        let (status, said) = out.outcome("a");
+        assert!(status == "denied" && said.contains(says) && dir.read("ran").is_empty(), "{limit}: {status} {said}");
+    }
+}

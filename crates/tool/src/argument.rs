@@ -1,6 +1,6 @@
 //! The arguments of one call: checked once, kept as text.
 
-use crate::canonical::{Hash, canonical, digest};
+use crate::canonical::{Hash, by_value, canonical, digest};
 use crate::refusal::Refusal;
 use event::Raw;
 use json::Shape;
@@ -58,6 +58,12 @@ impl Arguments {
     /// A digest of the name and the arguments, which differs between calls with the same id.
     pub fn fingerprint(&self, name: &str) -> Hash {
         digest([name.as_bytes(), self.canonical().as_bytes()])
+    }
+
+    /// A digest of the name and of what the tool is asked to do: other spellings of the same numbers, and members that are `null`, change nothing.
+    pub fn meaning(&self, name: &str) -> Hash {
+        let value = self.raw().map(by_value).unwrap_or_default();
+        digest([name.as_bytes(), value.as_bytes()])
     }
 
     /// The arguments for people, in one line: `city=Paris, days=3`.

@@ -116,6 +116,11 @@ impl RequestedCall {
         self.arguments.as_ref().ok().map(|arguments| arguments.fingerprint(&self.name))
     }
 
+    /// See [`Arguments::meaning`]; `None` if the arguments are refused.
+    pub(crate) fn meaning(&self) -> Option<Hash> {
+        self.arguments.as_ref().ok().map(|arguments| arguments.meaning(&self.name))
+    }
+
     /// Whether `other`, which has the same id in the same turn, is another call: its name or its arguments differ. Nothing contradicts a call whose
     /// arguments were refused, since it does not run.
     pub(crate) fn is_contradicted_by(&self, other: &RequestedCall) -> bool {

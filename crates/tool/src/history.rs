@@ -43,11 +43,13 @@ impl History {
             }
             Kind::ToolResult => {
                 let result = ToolResult::read(event);
+                result.timestamp.into_iter().for_each(|time| self.counts.at(time));
                 if let Some(status) = Status::of(&result.status.str()) {
                     self.repeats.status(key(result.tool_id), status);
                 }
             }
             Kind::SessionStats => {
+                // Some servers write a total of 0, or leave a part out of it: the largest of the counts.
                 let stats = SessionStats::read(event);
                 let known = [stats.total(), stats.prompt_tokens, stats.completion_tokens];
                 self.counts.tokens(known.into_iter().flatten().max().unwrap_or_default());

@@ -29,6 +29,7 @@ mod log;
 mod logged_call;
 pub mod mcp;
 mod names;
+mod number;
 mod plan;
 mod policy;
 mod pretty;

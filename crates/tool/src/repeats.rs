@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct Repeats {
     /// How many turns there were.
     turns: u64,
-    /// The calls whose results are to come: which call it is, and its turn.
+    /// The calls whose results are to come: what each asks for, and its turn.
     open: HashMap<CallKey, (Hash, u64)>,
     /// Calls whose results do not count, since the call did not run.
     unrun: HashSet<CallKey>,
@@ -29,8 +29,8 @@ impl Repeats {
         self.turns += 1;
         for call in calls {
             self.unrun.remove(&call.key());
-            if let Some(fingerprint) = call.fingerprint() {
-                self.open.insert(call.key(), (fingerprint, self.turns));
+            if let Some(meaning) = call.meaning() {
+                self.open.insert(call.key(), (meaning, self.turns));
             }
         }
     }
@@ -44,12 +44,12 @@ impl Repeats {
 
     /// Takes the text of a tool message.
     pub fn result(&mut self, call: &CallKey, text: &str) {
-        let Some((fingerprint, turn)) = self.open.remove(call) else { return };
+        let Some((meaning, turn)) = self.open.remove(call) else { return };
         if self.unrun.remove(call) {
             return;
         }
         let result = digest([text.as_bytes()]);
-        let seen = self.results.entry(fingerprint).or_insert((result, 0, 0));
+        let seen = self.results.entry(meaning).or_insert((result, 0, 0));
         if seen.0 != result {
             *seen = (result, 1, turn);
         } else if seen.2 != turn {
@@ -59,7 +59,7 @@ impl Repeats {
 
     /// In how many turns in a row the call had the same result.
     pub fn of(&self, call: &RequestedCall) -> u32 {
-        let seen = call.fingerprint().and_then(|fingerprint| self.results.get(&fingerprint));
+        let seen = call.meaning().and_then(|meaning| self.results.get(&meaning));
         seen.map_or(0, |(_, count, _)| *count)
     }
 }

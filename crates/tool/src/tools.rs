@@ -3,7 +3,7 @@
 //! It is any list that [`json::ToolList`] reads. Each entry may have a member `exec`.
 
 use crate::canonical::{self, Hash};
-use crate::exec::{Exec, McpRun, Run};
+use crate::exec::{CommandRun, Exec, McpRun, Run};
 use crate::mcp::{self, Definition, Server, Servers};
 use event::Raw;
 use json::{Schema, ToolEntry, ToolFault, ToolList, ToolPlace, ToolsError};
@@ -82,6 +82,21 @@ impl Tools {
             tools.tools.push(Rc::new(tool));
         }
         Ok(tools)
+    }
+
+    /// Replaces the working folder of each command by the one that `settle` returns for it. Call it before the tools are shared.
+    ///
+    /// # Errors
+    /// The first error of `settle`, with its tool.
+    pub fn settle_folders(&mut self, settle: impl Fn(&str) -> Result<String, String>) -> Result<(), FileError> {
+        for (number, tool) in (1..).zip(&mut self.tools) {
+            let Some(tool) = Rc::get_mut(tool) else { continue };
+            let place = ToolPlace { number, name: Some(tool.name.clone()) };
+            if let Some(Exec { run: Run::Command(CommandRun { cwd: Some(cwd), .. }), .. }) = &mut tool.exec {
+                *cwd = settle(cwd).map_err(|e| FileError::Exec(place, format!("exec.cwd: {e}")))?;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a tool of a server at the end.

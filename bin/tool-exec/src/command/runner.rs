@@ -4,6 +4,7 @@ use super::answer::{EndCause, answer};
 use super::capture::Capture;
 use super::confine::Sandboxes;
 use super::confine::group::GroupLimits;
+use super::folder::{self, folder_of};
 use super::identity::identity;
 use super::program;
 use super::scratch::HomeNames;
@@ -124,9 +125,7 @@ impl CommandRunner {
         let name = argv.first().ok_or("it is empty")?;
         let program = program::find(name, &self.folder)?;
         let folder = self.cwd(command);
-        if !folder.is_dir() {
-            return Err(format!("the folder {} does not exist", folder.display()));
-        }
+        folder::check(&folder)?;
         let home = self.homes.borrow_mut().next().ok_or("it has no home")?;
         let confinement = self.sandboxes.of(command, name, &program, &folder);
         let arguments = call.arguments.as_ref().map(Arguments::text).unwrap_or_default();
@@ -243,12 +242,6 @@ impl CommandRunner {
         }
         answer(&ended, cause, (timeout, max, exec.max_result), &out, &err, &self.outputs)
     }
-}
-
-/// The folder of a tools file, in which its relative paths begin.
-pub fn folder_of(tools: &Path) -> PathBuf {
-    let folder = tools.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
 /// How many threads the machine runs for all its users; the limit counts those of this user, which are at most as many.

@@ -4,6 +4,7 @@ use super::stdio::{Faults, StdioTransport};
 use crate::command::confine::Sandboxes;
 use crate::command::confine::group::GroupLimits;
 use crate::command::confine::protect::ProtectedFile;
+use crate::command::folder;
 use crate::command::program;
 use crate::command::supervisor::{self, Job, ProcessLimits, Running, StartError, Supervisor};
 use std::collections::VecDeque;
@@ -59,9 +60,7 @@ impl ServerProcess {
             Some(cwd) => folder.join(cwd),
             None => std::env::current_dir().unwrap_or_else(|_| "/".into()),
         };
-        if !cwd.is_dir() {
-            return Err(format!("the folder {} does not exist", cwd.display()));
-        }
+        folder::check(&cwd)?;
         let program = program::find(first, folder)?;
         let what = (first.as_str(), &*program, &*cwd);
         let confinement = Sandboxes::of_program(confines.least, of.sandbox.as_ref(), folder, &confines.protected, what);

@@ -5,7 +5,7 @@ use super::hub::{self, HubClient};
 use super::lock_file::LockFile;
 use super::pool::{Pool, show};
 use super::program::Confines;
-use crate::command::folder_of;
+use crate::command::folder::{self, folder_of};
 use crate::secrets;
 use anyhow::{Context, bail};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,11 @@ impl Setup {
     /// # Errors
     /// The first mistake in one of them; servers without locked tools, unless they are to be shown.
     pub fn read(tools: &Path, lock: Option<&Path>, unlocked: Unlocked, confines: Confines) -> anyhow::Result<Setup> {
-        let (mut list, servers) = ::args::file(tools, Tools::read_beside_servers)?;
+        let (mut list, mut servers) = ::args::file(tools, Tools::read_beside_servers)?;
+        let folder = folder_of(tools);
+        let name = || tools.display().to_string();
+        list.settle_folders(|cwd| folder::settled(&folder, cwd)).with_context(name)?;
+        servers.settle_folders(|cwd| folder::settled(&folder, cwd)).map_err(anyhow::Error::msg).with_context(name)?;
         let file = LockFile::new(lock, tools);
         let lock = match file.read() {
             _ if servers.list.is_empty() => None,
@@ -57,7 +61,7 @@ impl Setup {
         let lock = lock.unwrap_or_default();
         add_tools(&mut list, &servers, &lock).with_context(|| tools.display().to_string())?;
         let redactor = secrets::redactor(&list, &servers);
-        let pool = Rc::new(Pool::new(servers, (lock, file), &folder_of(tools), confines, redactor));
+        let pool = Rc::new(Pool::new(servers, (lock, file), &folder, confines, redactor));
         Ok(Setup { tools: list, pool })
     }
 

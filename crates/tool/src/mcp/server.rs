@@ -118,6 +118,19 @@ impl Servers {
         digest([Raw::parse(&self.text).map(canonical).unwrap_or_default().as_bytes()])
     }
 
+    /// Replaces the working folder of each program by the one that `settle` returns for it.
+    ///
+    /// # Errors
+    /// The first error of `settle`, with its server.
+    pub fn settle_folders(&mut self, settle: impl Fn(&str) -> Result<String, String>) -> Result<(), String> {
+        for server in &mut self.list {
+            if let Link::Stdio(Program { cwd: Some(cwd), .. }) = &mut server.link {
+                *cwd = settle(cwd).map_err(|e| format!("mcpServers: {:?}: cwd: {e}", server.name))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The server of this name.
     pub fn get(&self, name: &str) -> Option<&Server> {
         self.list.iter().find(|server| server.name == name)

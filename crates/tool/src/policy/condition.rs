@@ -1,6 +1,7 @@
 //! A condition of a rule on one argument.
 
 use super::path::{PathPattern, resolved};
+use crate::number;
 use event::Raw;
 use regex::Regex;
 
@@ -36,7 +37,8 @@ impl Condition {
     }
 
     /// Whether the value fits. A value that is missing or `null` never does. The items of a list, and for [`Quantity::Any`] the members of an
-    /// object, are texts of the value; an object never fits [`Quantity::All`]. `folder` is what paths are relative to.
+    /// object with their names, are texts of the value; an object never fits [`Quantity::All`]. A number has a text for each way in which a program may read it.
+    /// `folder` is what paths are relative to.
     pub fn holds(&self, value: Option<Raw<'_>>, quantity: Quantity, folder: &str) -> bool {
         let Some(value) = value.filter(|value| !value.is_null()) else { return false };
         let mut found = Found::default();
@@ -54,20 +56,31 @@ impl Condition {
         } else if value.is_object() {
             found.others += 1;
             if quantity == Quantity::Any {
-                value.entries().for_each(|(_, member)| self.look(member, quantity, folder, found));
-            }
-        } else {
-            let text = value.str().unwrap_or_else(|| value.text().into());
-            let fits = match (self, quantity) {
-                (Condition::Glob(glob), Quantity::All) => glob.matches(&text) && glob.matches(&resolved(&text)),
-                (Condition::Glob(glob), Quantity::Any) => glob.matches(&text) || glob.matches(&resolved(&text)),
-                (Condition::Path(path), Quantity::All) => path.matches_path(&text, folder),
-                (Condition::Path(path), Quantity::Any) => {
-                    path.matches_path(&text, folder) || path.matches_anywhere(&text, folder)
+                for (name, member) in value.entries() {
+                    found.take(self.fits(&name, quantity, folder));
+                    self.look(member, quantity, folder, found);
                 }
-                (Condition::Regex(regex), _) => regex.is_match(&text),
-            };
-            *(if fits { &mut found.fitting } else { &mut found.others }) += 1;
+            }
+        } else if number::is_number(value) {
+            let text = value.text();
+            found.take(self.fits(text, quantity, folder));
+            found.take(self.fits(&number::by_value(text), quantity, folder));
+            number::as_double(text).iter().for_each(|double| found.take(self.fits(double, quantity, folder)));
+        } else {
+            found.take(self.fits(&value.str().unwrap_or_else(|| value.text().into()), quantity, folder));
+        }
+    }
+
+    /// Whether one text fits.
+    fn fits(&self, text: &str, quantity: Quantity, folder: &str) -> bool {
+        match (self, quantity) {
+            (Condition::Glob(glob), Quantity::All) => glob.matches(text) && glob.matches(&resolved(text)),
+            (Condition::Glob(glob), Quantity::Any) => glob.matches(text) || glob.matches(&resolved(text)),
+            (Condition::Path(path), Quantity::All) => path.matches_path(text, folder),
+            (Condition::Path(path), Quantity::Any) => {
+                path.matches_path(text, folder) || path.matches_anywhere(text, folder)
+            }
+            (Condition::Regex(regex), _) => regex.is_match(text),
         }
     }
 }
@@ -77,6 +90,12 @@ impl Condition {
 struct Found {
     fitting: usize,
     others: usize,
+}
+
+impl Found {
+    fn take(&mut self, fits: bool) {
+        *(if fits { &mut self.fitting } else { &mut self.others }) += 1;
+    }
 }
 
 /// The last line of an error of the expression, which names it; the lines before show where.
@@ -110,6 +129,10 @@ mod tests {
             (r#"{"x":"/srv/a"}"#, [false, true]),
             (r#"[["/srv/a"]]"#, [true, true]),
             (r#"["/srv/a",null]"#, [false, true]),
+            (r#"{"/srv/a":"x"}"#, [false, true]),
+            (r#"{"x":[{"/srv/a":null}]}"#, [false, true]),
+            (r#"{"x":{"/tmp/../srv/a":{}}}"#, [false, true]),
+            (r#"{"/etc":"x"}"#, [false, false]),
         ] {
             assert_eq!(holds(&glob, value), want, "{value}");
         }
@@ -125,6 +148,22 @@ mod tests {
             assert_eq!(holds(&regex, value)[0], fits, "{value}");
         }
         assert!(holds(&Condition::regex("[0-9]+").unwrap(), "12")[0]);
+        // A number fits a refusal by its value, and a permission only in each of its spellings.
+        for (pattern, value, want) in [
+            ("1000", "1000", [true, true]),
+            ("1000", "1000.0", [false, true]),
+            ("1000", "1e3", [false, true]),
+            ("1000", "[2,{\"a\":0.1e4}]", [false, true]),
+            ("-?0", "-0.0", [false, true]),
+            ("0", "-0", [false, true]),
+            ("9007199254740992", "9007199254740993", [false, true]),
+            ("23456789012345678901234", "2.3456789012345678901234e22", [false, true]),
+            ("[0-9.]+", "1000.0", [true, true]),
+            ("1000", "\"1e3\"", [false, false]),
+            ("1000", "1000.5", [false, false]),
+        ] {
+            assert_eq!(holds(&Condition::regex(pattern).unwrap(), value), want, "{pattern} {value}");
+        }
         assert!(Condition::regex("a)|(b").unwrap_err().contains("unopened group"));
         assert!(Condition::regex("(").is_err() && Condition::regex(r"(a)\1").is_err());
     }

@@ -14,6 +14,8 @@ pub(crate) struct Counts {
     tokens: u64,
     /// When the first call was started, as far as it is known.
     begun: Option<u64>,
+    /// The latest time that is known.
+    latest: u64,
     /// The starts of each rule of the policy, in its order.
     rules: Vec<RuleStarts>,
 }
@@ -28,7 +30,15 @@ struct RuleStarts {
     untimed: u64,
 }
 
+/// How far a clock may fall behind the latest time that is known, in milliseconds: a small correction is no attack.
+const CORRECTION: u64 = 2000;
+
 impl Counts {
+    /// Takes note of a time at which something of the conversation happened.
+    pub fn at(&mut self, time: u64) {
+        self.latest = self.latest.max(time);
+    }
+
     /// Counts tokens.
     pub fn tokens(&mut self, tokens: u64) {
         self.tokens = self.tokens.saturating_add(tokens);
@@ -38,6 +48,7 @@ impl Counts {
     /// about the tool counts it.
     pub fn start(&mut self, policy: &Policy, name: &str, arguments: Option<&Arguments>, time: Option<u64>) {
         self.calls += 1;
+        time.into_iter().for_each(|time| self.at(time));
         self.begun = self.begun.min(time).or(self.begun).or(time);
         self.rules.resize_with(policy.rules.len(), RuleStarts::default);
         for (rule, starts) in policy.rules.iter().zip(&mut self.rules) {
@@ -64,9 +75,18 @@ impl Counts {
         if let Some(most) = limits.tokens.filter(|most| self.tokens >= *most) {
             return Some(format!("the conversation may use {most} tokens, and has used {}", self.tokens));
         }
-        let passed = Duration::from_millis(now.saturating_sub(self.begun.unwrap_or(now)));
-        if let Some(most) = limits.time.filter(|most| passed > *most) {
-            return Some(format!("the conversation may run calls for {}, which has passed", seconds(most)));
+        let behind = self.latest.saturating_sub(now);
+        self.at(now);
+        if let (Some(most), Some(begun)) = (limits.time, self.begun) {
+            let limit = seconds(most);
+            if behind > CORRECTION {
+                return Some(format!(
+                    "the conversation may run calls for {limit}, and the clock was set back, so nobody knows whether that has passed"
+                ));
+            }
+            if Duration::from_millis(self.latest.saturating_sub(begun)) > most {
+                return Some(format!("the conversation may run calls for {limit}, which has passed"));
+            }
         }
         self.rules.resize_with(policy.rules.len(), RuleStarts::default);
         policy.rules.iter().zip(&mut self.rules).find_map(|(rule, starts)| {
@@ -156,6 +176,16 @@ mod tests {
         let mut run = Run::new("limits = { tokens = 100, time = \"1s\" }");
         assert!(run.call("a", 5000).is_none() && run.call("a", 6000).is_none());
         assert_eq!(run.call("a", 6001).unwrap(), "the conversation may run calls for 1 s, which has passed");
+        // A clock that is set back makes the time no longer.
+        assert!(run.call("a", 5500).unwrap().ends_with("which has passed"));
+        for (at, now) in [(3000, 999), (9_000_000, 6000)] {
+            let mut run = Run::new("limits = { time = \"10h\" }");
+            assert!(run.call("a", 3000).is_none());
+            run.1.at(at);
+            assert!(run.call("a", now).unwrap().contains("the clock was set back"), "{at} {now}");
+            assert!(run.call("b", at).is_none() && run.call("b", at - 2000).is_none(), "{at}");
+        }
+        let mut run = Run::new("limits = { tokens = 100 }");
         run.1.tokens(99);
         assert!(run.call("a", 5500).is_none());
         run.1.tokens(1);
