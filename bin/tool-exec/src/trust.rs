@@ -69,7 +69,7 @@ struct Distrust {
     why: &'static str,
 }
 
-/// What stands at a place.
+/// What is at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PlaceKind {
     /// The file itself.

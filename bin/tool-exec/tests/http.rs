@@ -231,7 +231,7 @@ fn a_redirect_is_followed_only_if_the_tools_file_says_so_and_each_server_is_chec
 #[test]
 fn a_request_that_was_sent_is_never_said_not_to_have_been_sent() {
     let to = |place: &str| answer("303 See Other", &format!("location: {place}\r\n"), "");
-    // The answer to a POST that has done its work redirects to a place that is refused, does not answer, or is none.
+    // The answer to a POST that has done its work redirects to a place that is refused, does not answer, or cannot be used.
     for place in [
         "http://169.254.169.254/z",
         "http://[::ffff:10.0.0.1]/",

@@ -41,7 +41,7 @@ fn whole(text: &str) -> Option<String> {
         return Some("0".to_owned());
     }
     let leading = digits.len() - digits.trim_start_matches('0').len();
-    // How many digits stand before the point. An exponent of more digits than a number of this machine is either too long or a fraction.
+    // How many digits are before the point. An exponent of more digits than a number of this machine is either too long or a fraction.
     let places = i64::try_from(before.len()).ok()? - i64::try_from(leading).ok()?;
     let places = places.checked_add(exponent.parse().ok()?)?;
     let zeros = places.checked_sub(i64::try_from(significant.len()).ok()?)?;
@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(by_value("1e308").len(), 309);
         assert_ne!(by_value("9007199254740993"), by_value("9007199254740992"));
         assert_eq!(as_double("9007199254740993"), as_double("9007199254740992"));
-        // Nothing is lost of what is no number that a program reads.
+        // A number that no program reads stays as it is.
         for odd in ["1e999", "1e99999999999999999999"] {
             assert_eq!(by_value(odd), odd);
         }

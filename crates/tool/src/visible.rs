@@ -10,7 +10,7 @@ pub fn is_unclear(c: char) -> bool {
     event::is_hidden(c) || (c != ' ' && c.is_whitespace()) || joins(u32::from(c)) || is_blank(c)
 }
 
-/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out, though it is no white space: the fillers of Hangul (U+115F, U+1160) and of
+/// Whether `c` is a character of its own whose picture is empty, or that many screens leave out, beside white space: the fillers of Hangul (U+115F, U+1160) and of
 /// Khitan (U+16FE4), the Braille pattern without dots (U+2800), U+FFFC, the layout controls of hieroglyphs with their blanks (U+13430–U+13442), the null notehead (U+1D159), the
 /// joiner of Brahmi numbers (U+1107F), and Unicode's noncharacters.
 pub fn is_blank(c: char) -> bool {

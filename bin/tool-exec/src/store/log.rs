@@ -34,7 +34,7 @@ impl Inner {
 }
 
 impl Log {
-    /// The log in these files; `None` if there are none.
+    /// The log in these files; `None` without any.
     pub fn new(files: Vec<AppendedFile>) -> Option<Self> {
         (!files.is_empty()).then(|| Log(Arc::new(Mutex::new(Inner { files, failure: None }))))
     }

@@ -30,7 +30,7 @@ struct RuleStarts {
     untimed: u64,
 }
 
-/// How far a clock may fall behind the latest time that is known, in milliseconds: a small correction is no attack.
+/// How far a clock may fall behind the latest time that is known, in milliseconds: clocks are corrected by less.
 const CORRECTION: u64 = 2000;
 
 impl Counts {

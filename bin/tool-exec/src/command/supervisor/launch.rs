@@ -62,7 +62,7 @@ fn begin(supervisor: &UnixStream, is_init: bool) -> std::io::Result<()> {
         let child = command.spawn().map_err(|e| explain(&confinement, e))?;
         drop(command); // with it the last copies of the command's files outside of the command
         if wire::send(supervisor, &Notice::Started(in_force).to_bytes(), &[]).is_err() {
-            return Ok(()); // the supervisor is gone: the end of this process ends the command, of which nothing more is said
+            return Ok(()); // the supervisor is gone: the end of this process ends the command
         }
         attend(supervisor, child.id(), signals);
         return Ok(());
