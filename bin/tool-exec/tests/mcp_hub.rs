@@ -160,6 +160,15 @@ fn a_hub_with_other_servers_and_one_that_is_gone_are_clear_errors() {
         "{}",
         out.errors
     );
+    // A link that leads to another folder now: the rules of a client's policy would be about a folder in which the server does not run.
+    for name in ["one", "two"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+    }
+    std::os::unix::fs::symlink("one", dir.path("here")).unwrap();
+    let moving = json!({"mcpServers": {"s": entry(&folder, &json!({"cwd": "here"}))}});
+    let out = run(hub(&dir, &moving, &turns, "$T a.in; ln -sfn two here; $T a.in; echo $? >status"));
+    assert_eq!((dir.read("status").as_str(), out.of("tool_result").len()), ("2\n", 1), "{}", out.errors);
+    assert!(out.errors.contains("the cwd of a server leads to another folder now"), "{}", out.errors);
     let out = run(hub(&dir, &file, &turns, "TOOLPIPE_HUB=/no/socket $T a.in; echo $? >status"));
     assert_eq!(dir.read("status"), "2\n");
     assert!(out.errors.contains("the hub /no/socket (TOOLPIPE_HUB) does not answer"), "{}", out.errors);

@@ -166,7 +166,7 @@ fn no_part_of_a_secret_is_left_where_an_output_is_cut() {
         for says in ["the rest was not read", "The answer was cut after"] {
             let out = run(&tool, &["--progress"]).out;
             assert!(out.outcome("i").1.contains(says) && out.outcome("i").1.contains("xxxx"), "{}", out.text);
-            let text = out.text.replace("can't", "");
+            let text = out.text.replace("can't", "").replace("The call may have acted", "");
             assert!(is_clean(&text) && !text.contains(" ca"), "{text}");
         }
     }

@@ -86,9 +86,12 @@ impl Pool {
         Pool { servers, lock, file, folder, homes, confines, redactor, slots, is_blocked: Cell::new(false) }
     }
 
-    /// A digest of the servers and of what confines them: that of a hub and of its clients must be the same.
+    /// A digest of the servers, of what confines them, and of the folders that they run in: that of a hub and of its clients must be the same. A client's policy is about the
+    /// folder that a link leads to now.
     pub fn hash(&self) -> Hash {
-        tool::sha256(&[&self.servers.hash()[..], self.confines.least.name().as_bytes()].concat())
+        let folders = self.servers.list.iter().flat_map(|server| [server.cwd().unwrap_or_default(), "\0"]);
+        let folders: String = folders.collect();
+        tool::sha256(&[&self.servers.hash()[..], self.confines.least.name().as_bytes(), folders.as_bytes()].concat())
     }
 
     /// Whether a server was found whose tools are not as they were locked.

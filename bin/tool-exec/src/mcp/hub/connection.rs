@@ -85,7 +85,7 @@ pub async fn serve(stream: UnixStream, pool: Rc<Pool>) {
 
 fn refusal(version: u64) -> String {
     if version == VERSION {
-        "its mcpServers, or its --sandbox, are not those that the hub was started with".to_owned()
+        "its mcpServers, or its --sandbox, are not those that the hub was started with, or the cwd of a server leads to another folder now".to_owned()
     } else {
         format!("it speaks version {version}, and the hub version {VERSION}")
     }
