@@ -87,7 +87,7 @@ impl Sink for Taken<'_, '_> {
 
     fn write(&mut self, choice: u32, payload: &Payload<'_>) {
         match payload {
-            Payload::ContentDelta(ContentDelta { text }) => (self.take)(Found::Text(&text.str())),
+            Payload::ContentDelta(ContentDelta { text, .. }) => (self.take)(Found::Text(&text.str())),
             Payload::Retract(Retract { index: Some(index), .. }) => self.counts.held.retain(|held| held != index),
             Payload::ToolCallDelta(ToolCallDelta { index: Some(index), tool_name: Some(_), .. }) => {
                 if let Meaning::Call(what) = self.counts.calls.meaning(&Event::of(payload, None, choice, None)) {
