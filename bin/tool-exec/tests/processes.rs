@@ -1,7 +1,7 @@
 //! What a tool does with processes, files and signals, and what `tool-exec` must do then: on a system that allows namespaces, and on one
 //! that refuses them, as root and as an ordinary user.
 
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod harness;
 
