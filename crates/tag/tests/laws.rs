@@ -104,15 +104,15 @@ fn what_is_dropped_is_named() {
     }
 }
 
-/// What fuzzing begins with, and what it found: see `fuzz/README.md`. The first two bytes of a file say how it is read there.
+/// What fuzzing found: see `fuzz/README.md`. The first three bytes of a file say how it is read there.
 #[test]
 fn what_fuzzing_found_is_read() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parse");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/findings/text");
     let files: Vec<_> = std::fs::read_dir(folder).expect("the folder").flatten().map(|file| file.path()).collect();
     assert!(!files.is_empty());
     for file in files {
         let bytes = std::fs::read(&file).expect("a file");
-        let text = String::from_utf8_lossy(bytes.get(2..).unwrap_or_default()).into_owned();
+        let text = String::from_utf8_lossy(bytes.get(3..).unwrap_or_default()).into_owned();
         for names in Dialect::all().iter().map(|d| d.name).chain(["auto"]) {
             let same = split(names, PLAIN, &text, text.len() as u64);
             assert!(same.is_ok(), "{}: {}", file.display(), same.err().unwrap_or_default());
