@@ -47,7 +47,7 @@ fn check(bytes: &[u8], _: Turn) {
     if redact::credential(around.as_bytes()).is_none() {
         assert_eq!(nobody.text(&around), around);
     }
-    // A part of what takes the place of a secret is no secret.
+    // What takes the place of a secret must not be a part of one.
     if secret.len() < 8 || secret.contains(['[', ']']) {
         return;
     }
@@ -58,7 +58,7 @@ fn check(bytes: &[u8], _: Turn) {
     }
     let (before, after) = around.split_at(at);
     let spelling = spelled(&secret, *how);
-    // What stands beside base64 must not be base64.
+    // What surrounds base64 must not be base64 itself.
     let (left, right) = if how % 9 > 5 { (" ", " ") } else { ("", "") };
     let text = format!("{before}{left}{spelling}{right}{after}");
     let clean = redactor.text(&text);

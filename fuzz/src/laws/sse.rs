@@ -11,7 +11,7 @@ pub const TARGET: Target = Target { name: "sse", check };
 
 type Event = (Option<String>, String);
 
-/// HTML, 9.2.5 and 9.2.6, word by word; an empty name is none.
+/// HTML, 9.2.5 and 9.2.6, word by word; an empty name counts as missing.
 fn reference(body: &[u8]) -> Vec<Event> {
     let text = String::from_utf8_lossy(body);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text).replace("\r\n", "\n").replace('\r', "\n");
