@@ -105,6 +105,17 @@ pub(crate) struct Form {
     pub needs: KnownTool,
 }
 
+impl Form {
+    /// Where the body of a message begins in a call that is written with the header of its message; `None` in all other forms. The
+    /// parser reads headers itself.
+    pub fn body(&self) -> Option<usize> {
+        let name = self.call.iter().position(|part| matches!(part, CallPart::Name { .. }))?;
+        let is_end = |part: &CallPart| matches!(part, CallPart::Mark([mark, ..]) if mark.ends_with("<|message|>"));
+        let end = self.call.iter().skip(name).position(is_end)?;
+        Some(name + end + 1)
+    }
+}
+
 /// Markers around several calls.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Section {

@@ -1,5 +1,6 @@
 //! Where a form begins and ends.
 
+use crate::dialect::params::Style;
 use crate::dialect::{CallPart, Form, Scope};
 
 /// The markers that a call begins with.
@@ -9,6 +10,28 @@ pub(crate) fn first(call: &'static [CallPart]) -> &'static [&'static str] {
         Some(CallPart::Tag(tag)) => tag.open,
         _ => &[],
     }
+}
+
+/// The markers that these parts may begin with: those of a parameter, and those that end a call without any.
+pub(crate) fn beginnings(parts: &'static [CallPart]) -> Vec<&'static str> {
+    let mut marks = Vec::new();
+    for part in parts {
+        match part {
+            CallPart::Params(form) => match form.style {
+                Style::Equals { open, .. } => marks.push(open),
+                Style::Attribute { open, .. } => marks.extend(open),
+                Style::Pair { key, .. } => marks.push(key.0),
+                Style::Element { prefix } => marks.push(if prefix.is_empty() { "<" } else { prefix }),
+            },
+            CallPart::Mark(spellings) => {
+                marks.extend(*spellings);
+                return marks;
+            }
+            CallPart::Maybe { marks: spellings, .. } => marks.extend(*spellings),
+            _ => {}
+        }
+    }
+    marks
 }
 
 /// Whether a call of this form ends by itself. Free text may go on to the end of all text.

@@ -20,6 +20,7 @@ mod params;
 mod parser;
 mod prompt;
 mod quote;
+mod response_template;
 mod run;
 mod start_tag;
 mod table;

@@ -1,7 +1,7 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
 use crate::dialect::{Dialect, Form, PromptReasoning, ReasoningEnd};
-use crate::form::first;
+use crate::form::{beginnings, first};
 use crate::table::Dialects;
 use std::collections::BTreeSet;
 
@@ -49,6 +49,8 @@ pub struct Look {
     seconds: Box<[[u64; 4]; 256]>,
     /// Forms that may begin a message without a marker.
     pub(crate) unmarked: Vec<&'static Form>,
+    /// Forms of messages to a tool, each with the markers that its body may begin with.
+    pub(crate) bodies: Vec<(&'static Form, Vec<&'static str>)>,
     /// The opening and closing markers of reasoning.
     pub(crate) reasoning: Vec<(&'static str, &'static str)>,
     /// Whether the prompt may have opened reasoning.
@@ -119,10 +121,15 @@ impl Look {
             None => markers.push(Marker { text, meanings: vec![target] }),
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let mut bodies = Vec::new();
         let (mut prefilled, mut has_messages) = (PromptReasoning::No, false);
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
             let framing = dialect.framing;
             for form in dialect.forms {
+                if let Some(body) = form.body() {
+                    bodies.push((form, beginnings(&form.call[body..])));
+                    continue;
+                }
                 if form.section.as_ref().is_none_or(|s| s.optional) {
                     match first(form.call) {
                         [] => unmarked.push(form),
@@ -188,6 +195,7 @@ impl Look {
             stops: Box::new([false; 256]),
             seconds: Box::new([[0; 4]; 256]),
             unmarked,
+            bodies,
             reasoning,
             prefilled,
             ends,

@@ -59,6 +59,7 @@ use crate::look::Look;
 use crate::outlet::Outlet;
 use emitter::Emitter;
 use json::ToolList;
+pub(crate) use messages::header_is_reasoning;
 use mode::Mode;
 use prose::Prose;
 use router::{Position, Router};

@@ -9,6 +9,7 @@ use crate::dialect::{
     Section, StartTag, TextFraming,
 };
 use crate::notation::{self, NotationError};
+use crate::response_template;
 
 static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
 
@@ -34,13 +35,18 @@ pub struct Dialects {
 }
 
 impl Dialects {
-    /// Adds the dialects of a file, whose name is for errors. They stay in memory until the process ends, as the table does.
+    /// Adds the dialects of a file: in TOML, or the one that a checkpoint describes in JSON. The file's name is for errors. They stay in memory until the process ends, as the table does.
     ///
     /// # Errors
     /// The file has a mistake; then no dialect is added.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), NotationError> {
         let known: Vec<&Dialect> = self.all().collect();
-        let read = notation::read(&[(file, text)], &known)?;
+        let read = if response_template::is_json(text) {
+            let toml = response_template::to_toml(file, text, |name| self.named(name).is_some())?;
+            notation::read(&[(file, &toml)], &known).map_err(|error| response_template::error_of(error, text))?
+        } else {
+            notation::read(&[(file, text)], &known)?
+        };
         self.own.extend(&*read.leak());
         Ok(())
     }

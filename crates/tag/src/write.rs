@@ -15,6 +15,9 @@ impl Dialect {
         }
         // The prompt ends with the first message's role, so only the others have it here.
         let form = self.forms.first();
+        if let Some(form) = form.filter(|form| form.body().is_some()) {
+            return form.write_messages(calls);
+        }
         let body = |call: &PromptCall<'_>| match form {
             Some(form) => format!(" to={}<|message|>{}", call.name, form.write(std::slice::from_ref(call))),
             None => {
@@ -31,6 +34,17 @@ impl Dialect {
 }
 
 impl Form {
+    /// The text of calls in messages with headers. What is between two ends the first, so that only the last has its own end.
+    fn write_messages(&self, calls: &[PromptCall<'_>]) -> String {
+        let end = match self.call.last() {
+            Some(CallPart::Mark([end, ..])) => *end,
+            _ => "",
+        };
+        let units: Vec<String> = (0..calls.len()).map(|n| self.unit(&calls[n..=n], n)).collect();
+        let bodies: Vec<&str> = units.iter().map(|unit| unit.strip_suffix(end).unwrap_or(unit)).collect();
+        bodies.join(self.between) + if units.is_empty() { "" } else { end }
+    }
+
     /// The text of calls in this form, which follow each other.
     pub(crate) fn write(&self, calls: &[PromptCall<'_>]) -> String {
         if calls.is_empty() {

@@ -46,8 +46,12 @@ fn form_fits(form: &Form, dialect: &Dialect) -> Result<(), String> {
     if name.zip(parts.iter().position(body)).is_some_and(|(name, body)| name > body) {
         return Err("call: the name follows the arguments; expected it before them".to_owned());
     }
+    if form.body().is_some() && !dialect.framing.messages {
+        return Err("call: it has the header of a message; expected 'messages = true' beside it".to_owned());
+    }
+    let begins_with = parts.get(form.body().unwrap_or(0).saturating_sub(1));
     if matches!(
-        parts.first(),
+        begins_with,
         Some(
             CallPart::Space(_)
                 | CallPart::Maybe { .. }

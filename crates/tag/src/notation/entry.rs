@@ -11,7 +11,7 @@ const MAX_TEXT: usize = 4096;
 
 /// A mistake, and where it is.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// The place in the file, in bytes. Its line is counted for the message only.
     at: usize,
     message: String,

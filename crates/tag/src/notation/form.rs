@@ -72,13 +72,16 @@ fn form(
         _ => Scope::Anywhere,
     };
     let known = row.flag("known_tools")?.unwrap_or(bare);
-    Ok(Form {
+    let form = Form {
         between: if section.is_some() { "\n" } else { between },
         section,
         call,
         scope,
         needs: if known { KnownTool::Known } else { KnownTool::Listed },
-    })
+    };
+    // The header of a message marks a call.
+    let is_message = form.body().is_some();
+    Ok(if is_message { Form { scope: Scope::Anywhere, needs: KnownTool::Listed, ..form } } else { form })
 }
 
 /// The markers around all calls, if there are any.

@@ -16,6 +16,7 @@ use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::mark::{Match, find, space};
 use crate::outlet::Outlet;
 use event::cut;
+use std::rc::Rc;
 
 /// The longest header, in bytes.
 const LONGEST: usize = 512;
@@ -138,6 +139,16 @@ impl Router {
     /// Before the body of a message to a tool: its first byte decides how its call is written.
     pub fn tool_body(&mut self, name: String, text: &str, out: &mut dyn Outlet) -> Transition {
         let at = space(text);
+        if at <= GAP && self.knows(&name) {
+            let look = Rc::clone(&self.look);
+            for (form, marks) in &look.bodies {
+                match find(marks, &text[at..]) {
+                    Match::Full(_) => return (self.begin_named(form, &name, out), Step::On(at)),
+                    Match::Partial if at < text.len() => return (Mode::ToolBody(name), Step::More(0)),
+                    _ => {}
+                }
+            }
+        }
         let mode = match text.as_bytes().get(at) {
             _ if at > GAP => Mode::Body(Prose::Answer, Exclusion::Nothing),
             None => return (Mode::ToolBody(name), Step::More(0)),
@@ -162,6 +173,16 @@ impl Router {
             _ => {}
         }
         self.literal(mode.prose(), held, out);
+    }
+}
+
+/// Whether the message with this header is reasoning; `None` where the text is not the header of a message to the user or the model.
+pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
+    let header = header.strip_suffix(MESSAGE).filter(|header| is_header(header))?;
+    match recipient(header) {
+        Recipient::Model => Some(true),
+        Recipient::User => Some(false),
+        Recipient::Tool(..) => None,
     }
 }
 

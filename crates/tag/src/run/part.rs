@@ -156,7 +156,7 @@ impl Run {
         let word = text[..at].trim_matches(' ');
         // The marker after the name may have begun, so that the name is complete.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
-        if ends && is_alone && header == NameForm::Name && !self.has_begun && self.has_no_id() {
+        if ends && is_alone && header == NameForm::Name && !self.has_begun && !self.has_id_after(n) {
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
             self.begin(name, None, calls);
         }
@@ -173,7 +173,7 @@ impl Run {
                 NameForm::Counted => (counted(word, context), Some(word)),
             };
             let Some(name) = context.known(word) else { return fail(context.refusal(word)) };
-            if self.has_no_id() {
+            if !self.has_id_after(n) {
                 self.begin(name, id, calls);
             } else {
                 name.clone_into(&mut self.name);
@@ -182,14 +182,15 @@ impl Run {
         self.on(n + 1, at)
     }
 
-    /// Whether the form has no id after the name. With one, the call is emitted once the id is known.
-    fn has_no_id(&self) -> bool {
-        !self.form.call.iter().any(|part| matches!(part, CallPart::Id { .. }))
+    /// Whether the form has the id after its part `n`, the name. The call is emitted once the id is known.
+    fn has_id_after(&self, n: usize) -> bool {
+        self.form.call[n..].iter().any(|part| matches!(part, CallPart::Id { .. }))
     }
 
     fn begin(&mut self, name: &str, id: Option<&str>, calls: &mut FoundCalls) {
         name.clone_into(&mut self.name);
-        calls.begin(name, id);
+        let before = std::mem::take(&mut self.id);
+        calls.begin(name, id.or(Some(&before[..])).filter(|id| !id.is_empty()));
         self.has_begun = true;
     }
 
@@ -204,9 +205,13 @@ impl Run {
             Match::Partial => Step::More(0),
             Match::No => fail("the id is not followed by its marker"),
             Match::Full(_) => {
-                let name = std::mem::take(&mut self.name);
                 let id = text[..at].trim_matches(' ');
-                self.begin(&name, Some(id).filter(|id| !id.is_empty()), calls);
+                if self.form.call[..n].iter().any(|part| matches!(part, CallPart::Name { .. })) {
+                    let name = std::mem::take(&mut self.name);
+                    self.begin(&name, Some(id), calls);
+                } else {
+                    id.clone_into(&mut self.id);
+                }
                 self.on(n + 1, at)
             }
         }

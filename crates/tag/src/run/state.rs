@@ -57,6 +57,8 @@ pub(crate) struct Run {
     pub(super) engine: Engine,
     /// The name of the tool, for the parts that need its schema.
     pub(super) name: String,
+    /// The call's id, where it precedes the name.
+    pub(super) id: String,
     /// An id without a name, and the arguments so far, which decide the tool.
     pub(super) nameless: Option<(String, String)>,
     /// The call was emitted to [`FoundCalls`].
@@ -81,6 +83,7 @@ impl Run {
             place: Place::Open,
             engine: Engine::None,
             name: String::new(),
+            id: String::new(),
             nameless: None,
             has_begun: false,
             in_section: false,
@@ -97,7 +100,7 @@ impl Run {
         name.clone_into(&mut run.name);
         calls.begin(name, None);
         run.has_begun = true;
-        run.place = Place::Part(0);
+        run.place = Place::Part(form.body().unwrap_or(0));
         run
     }
 

@@ -1,0 +1,204 @@
+//! What begins or ends a region of the answer, as every way to write it.
+
+use super::pattern::Piece;
+
+/// The most spellings of one delimiter.
+const MAX_SPELLINGS: usize = 16;
+
+/// A place in a delimiter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Token {
+    Text(String),
+    /// White space, or none.
+    Space,
+    /// Text that is left open and means nothing.
+    Open,
+    /// The tool's name.
+    Name,
+    /// The call's id.
+    Id,
+}
+
+/// One way to write a delimiter.
+pub(super) type Spelling = Vec<Token>;
+
+/// The names of the groups that hold the tool's name and the call's id.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Captures<'c> {
+    pub name: Option<&'c str>,
+    pub id: Option<&'c str>,
+}
+
+/// A delimiter.
+#[derive(Debug, Default)]
+pub(super) struct Delimiter {
+    /// Markers before it that may be missing.
+    pub before: Vec<String>,
+    /// Every way to write it.
+    pub spellings: Vec<Spelling>,
+    /// Markers after it that may be missing.
+    pub after: Vec<String>,
+    /// The beginning or the end of the text does for it, too.
+    pub is_edge: bool,
+}
+
+impl Delimiter {
+    /// A delimiter that is one of these texts. Of one that begins another, the rest of the other may be missing.
+    pub fn of_texts(texts: &[String]) -> Delimiter {
+        let begins = |text: &&String| texts.iter().any(|other| other != *text && text.starts_with(&**other));
+        let (longer, plain): (Vec<&String>, Vec<&String>) = texts.iter().partition(begins);
+        let rest = |long: &&String| plain.iter().find_map(|text| long.strip_prefix(&***text)).map(str::to_owned);
+        Delimiter {
+            spellings: plain.iter().map(|text| vec![Token::Text((*text).clone())]).collect(),
+            after: longer.iter().filter_map(rest).collect(),
+            ..Delimiter::default()
+        }
+    }
+
+    /// A delimiter that a pattern describes.
+    ///
+    /// # Errors
+    /// What in it has no place in the notation.
+    pub fn of_pattern(options: &[Vec<Piece>], captures: Captures<'_>) -> Result<Delimiter, String> {
+        let mut delimiter = Delimiter::default();
+        let spellings = match options {
+            [only] => {
+                let (before, rest) = optional_first(only);
+                let (after, rest) = optional_last(rest);
+                (delimiter.before, delimiter.after) = (before, after);
+                expand(&[rest.to_vec()], captures, &mut delimiter.is_edge)?
+            }
+            options => expand(options, captures, &mut delimiter.is_edge)?,
+        };
+        for spelling in spellings {
+            if !trimmed(&spelling).is_empty() && !delimiter.spellings.contains(&spelling) {
+                delimiter.spellings.push(spelling);
+            }
+        }
+        Ok(delimiter)
+    }
+
+    /// The delimiter as fixed texts, where it is nothing else.
+    pub fn texts(&self) -> Option<Vec<&str>> {
+        let text = |spelling: &'_ Spelling| match trimmed(spelling) {
+            [Token::Text(text)] => Some(text.clone()),
+            _ => None,
+        };
+        if self.spellings.iter().any(|spelling| text(spelling).is_none()) {
+            return None;
+        }
+        Some(self.all_texts().collect())
+    }
+
+    /// All texts in it.
+    pub fn all_texts(&self) -> impl Iterator<Item = &str> {
+        let inside = self.spellings.iter().flatten().filter_map(|token| match token {
+            Token::Text(text) => Some(&text[..]),
+            _ => None,
+        });
+        self.before.iter().chain(&self.after).map(|text| &text[..]).chain(inside)
+    }
+}
+
+/// A spelling without the white space and the open text at its ends.
+pub(super) fn trimmed(spelling: &[Token]) -> &[Token] {
+    let is_edge = |token: &Token| matches!(token, Token::Space | Token::Open);
+    let from = spelling.iter().position(|token| !is_edge(token)).unwrap_or(spelling.len());
+    let to = spelling.iter().rposition(|token| !is_edge(token)).map_or(from, |at| at + 1);
+    &spelling[from..to]
+}
+
+/// The fixed texts of an optional group.
+fn optional(piece: &Piece) -> Option<Vec<String>> {
+    let Piece::Group { options, is_optional: true, .. } = piece else { return None };
+    let text = |option: &Vec<Piece>| match &option[..] {
+        [Piece::Text(text)] => Some(text.clone()).filter(|text| !text.trim().is_empty()),
+        _ => None,
+    };
+    options.iter().map(text).collect()
+}
+
+/// The optional marker that pieces begin with, where a marker follows it at once, and the pieces after it.
+fn optional_first(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
+    let at = pieces.iter().take_while(|piece| matches!(piece, Piece::Space)).count();
+    let rest = pieces.get(at + 1..).unwrap_or_default();
+    let is_marked = matches!(rest.iter().find(|piece| **piece != Piece::Space), Some(Piece::Text(_)));
+    match pieces.get(at).and_then(optional) {
+        Some(texts) if is_marked => (texts, rest),
+        _ => (Vec::new(), pieces),
+    }
+}
+
+/// The optional marker that pieces end with, after another marker, and the pieces before it.
+fn optional_last(pieces: &[Piece]) -> (Vec<String>, &[Piece]) {
+    let Some((last, rest)) = pieces.split_last() else { return (Vec::new(), pieces) };
+    match optional(last) {
+        Some(texts) if rest.iter().any(|piece| matches!(piece, Piece::Text(_))) => (texts, rest),
+        _ => (Vec::new(), pieces),
+    }
+}
+
+/// Every spelling of these alternatives.
+fn expand(options: &[Vec<Piece>], captures: Captures<'_>, is_edge: &mut bool) -> Result<Vec<Spelling>, String> {
+    const MANY: &str = "it has more than 16 spellings";
+    let mut all: Vec<Spelling> = Vec::new();
+    for option in options {
+        let mut spellings: Vec<Spelling> = vec![Vec::new()];
+        for piece in option {
+            let next: Vec<Spelling> = match piece {
+                Piece::Edge => {
+                    *is_edge = true;
+                    continue;
+                }
+                Piece::Ahead => continue,
+                Piece::Same => return Err("it refers to what a group matched".to_owned()),
+                Piece::Text(text) => vec![vec![Token::Text(text.clone())]],
+                Piece::Space => vec![vec![Token::Space]],
+                Piece::Open => vec![vec![Token::Open]],
+                Piece::Group { name, options, is_optional } => {
+                    let mut inner = group(name.as_deref(), options, captures, is_edge)?;
+                    inner.extend(is_optional.then(Vec::new));
+                    inner
+                }
+            };
+            if spellings.len() * next.len() > MAX_SPELLINGS {
+                return Err(MANY.to_owned());
+            }
+            spellings = spellings.iter().flat_map(|a| next.iter().map(move |b| joined(a, b))).collect();
+        }
+        all.extend(spellings);
+        if all.len() > MAX_SPELLINGS {
+            return Err(MANY.to_owned());
+        }
+    }
+    Ok(all)
+}
+
+/// The spellings of a group: a slot, where it holds the tool's name or the call's id.
+fn group(
+    name: Option<&str>,
+    options: &[Vec<Piece>],
+    captures: Captures<'_>,
+    is_edge: &mut bool,
+) -> Result<Vec<Spelling>, String> {
+    let is_open = matches!(options, [option] if matches!(option[..], [Piece::Open]));
+    match name {
+        Some(_) if name == captures.name && is_open => Ok(vec![vec![Token::Name]]),
+        Some(name) if captures.name == Some(name) => Err(format!("the group '{name}' is more than the name")),
+        Some(_) if name == captures.id && is_open => Ok(vec![vec![Token::Id]]),
+        _ => expand(options, captures, is_edge),
+    }
+}
+
+/// One spelling after the other; texts that meet are one text.
+fn joined(before: &[Token], after: &[Token]) -> Spelling {
+    let mut all = before.to_vec();
+    for token in after {
+        match (all.last_mut(), token) {
+            (Some(Token::Text(text)), Token::Text(more)) => text.push_str(more),
+            (Some(Token::Open), Token::Open) | (Some(Token::Space), Token::Space) => {}
+            _ => all.push(token.clone()),
+        }
+    }
+    all
+}

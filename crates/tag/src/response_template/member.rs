@@ -1,0 +1,119 @@
+//! The JSON of a description, with the places of its values.
+
+use super::delimiter::{Captures, Delimiter};
+use super::pattern;
+use crate::notation::Fault;
+use event::Raw;
+
+/// The most texts in a list, and the longest of them, in bytes.
+const MAX_TEXTS: usize = 16;
+const MAX_TEXT: usize = 4096;
+
+/// What to do where the notation of dialects has no place for a part of a description.
+const REMEDY: &str = "write the dialect as TOML, see docs/new-dialect.md";
+
+/// A value and the way to it.
+#[derive(Clone, Debug)]
+pub(super) struct Member<'t> {
+    /// The whole file.
+    pub file: &'t str,
+    pub raw: Raw<'t>,
+    /// Its keys from the top, with dots between.
+    path: String,
+}
+
+impl<'t> Member<'t> {
+    /// The value of the whole file.
+    pub fn new(file: &'t str, raw: Raw<'t>) -> Member<'t> {
+        Member { file, raw, path: String::new() }
+    }
+
+    pub fn get(&self, key: &str) -> Option<Member<'t>> {
+        let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+        Some(Member { file: self.file, raw: self.raw.get(key)?, path })
+    }
+
+    /// A mistake here.
+    pub fn fault(&self, message: impl std::fmt::Display) -> Fault {
+        // The value is a part of the file's text.
+        let at = (self.raw.text().as_ptr() as usize).saturating_sub(self.file.as_ptr() as usize);
+        Fault::new(at, format!("{}: {message}", self.path))
+    }
+
+    /// What is valid here, but has no place in the notation of dialects.
+    pub fn refuse(&self, what: impl std::fmt::Display) -> Fault {
+        self.fault(format!("{what}; {REMEDY}"))
+    }
+
+    /// That it is an object with no other keys.
+    pub fn expect(&self, keys: &[&str]) -> Result<(), Fault> {
+        if !self.raw.is_object() {
+            return Err(self.fault("expected an object"));
+        }
+        match self.raw.entries().find(|(key, _)| !keys.contains(&&**key)) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let shown: String = key.chars().take(40).collect();
+                Err(self.refuse(format!("unknown key '{shown}'; expected one of {}", keys.join(", "))))
+            }
+        }
+    }
+
+    /// A string.
+    pub fn text(&self) -> Result<String, Fault> {
+        match self.raw.str() {
+            Some(text) if text.len() <= MAX_TEXT => Ok(text.into_owned()),
+            Some(_) => Err(self.fault(format!("the string is too long; expected at most {MAX_TEXT} bytes"))),
+            None => Err(self.fault("expected a string")),
+        }
+    }
+
+    /// The string of a member.
+    pub fn text_of(&self, key: &str) -> Result<Option<String>, Fault> {
+        self.get(key).map(|member| member.text()).transpose()
+    }
+
+    /// `true` or `false` of a member; false where it is missing.
+    pub fn flag_of(&self, key: &str) -> Result<bool, Fault> {
+        match self.get(key) {
+            None => Ok(false),
+            Some(member) => member.raw.bool().ok_or_else(|| member.fault("expected true or false")),
+        }
+    }
+
+    /// A string, or several in a list.
+    fn texts(&self) -> Result<Vec<String>, Fault> {
+        if !self.raw.is_array() {
+            return Ok(vec![self.text()?]);
+        }
+        let mut texts = Vec::new();
+        for raw in self.raw.items() {
+            texts.push(Member { raw, ..self.clone() }.text()?);
+            if texts.len() > MAX_TEXTS {
+                return Err(self.fault(format!("too many strings; expected at most {MAX_TEXTS}")));
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The delimiter in the member `open` or `open_pattern`, `close` or `close_pattern`.
+    pub fn delimiter(&self, word: &str, captures: Captures<'_>) -> Result<Option<Delimiter>, Fault> {
+        let pattern = format!("{word}_pattern");
+        match (self.get(word), self.get(&pattern)) {
+            (None, None) => Ok(None),
+            (Some(_), Some(both)) => Err(both.fault(format!("'{word}' is given too; expected one of them"))),
+            (Some(texts), None) => {
+                let all = texts.texts()?;
+                if all.is_empty() || all.iter().any(|text| text.trim().is_empty()) {
+                    return Err(texts.fault("a marker is empty; expected its text"));
+                }
+                Ok(Some(Delimiter::of_texts(&all)))
+            }
+            (None, Some(member)) => {
+                let options = pattern::read(&member.text()?).map_err(|why| member.refuse(why))?;
+                let delimiter = Delimiter::of_pattern(&options, captures).map_err(|why| member.refuse(why))?;
+                Ok(Some(delimiter))
+            }
+        }
+    }
+}
