@@ -23,6 +23,9 @@ fn every_block_works_as_written() {
     let mut commands = 0;
     for (word, lines) in blocks(&page) {
         match word {
+            "json" => {
+                std::fs::write(folder.join("tokenizer_config.json"), lines.join("\n")).expect("a file can be written");
+            }
             "toml" => std::fs::write(folder.join("fjord.toml"), lines.join("\n")).expect("a file can be written"),
             "console" => {
                 // A typed line follows `$ ` and continues after `> `.
@@ -43,5 +46,5 @@ fn every_block_works_as_written() {
         }
     }
     std::fs::remove_dir_all(&folder).expect("the folder can be removed");
-    assert_eq!(commands, 4, "blocks with commands");
+    assert_eq!(commands, 6, "blocks with commands");
 }

@@ -45,7 +45,8 @@ pub struct ToolsModeArgs {
     /// The form of tools and calls in tag mode (default tool-name-tag; 'tag-parse --list-dialects' lists all)
     #[arg(short, long, value_name = "NAME")]
     pub dialect: Option<String>,
-    /// A file of dialects of your own for --dialect, as docs/new-dialect.md describes it; a single one is the default
+    /// A file of dialects of your own for --dialect, or the tokenizer_config.json of a checkpoint that describes what it writes (see
+    /// docs/new-dialect.md); a single one is the default
     #[arg(long, value_name = "FILE")]
     pub dialect_file: Option<PathBuf>,
     /// The end of the prompt, which the model's text continues, such as $'<think>\n' where the server's template opens the reasoning

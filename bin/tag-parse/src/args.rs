@@ -21,7 +21,8 @@ pub struct Args {
     /// [default: the dialect of --dialect-file where it has one, else auto]
     #[arg(short, long, value_name = "NAME[,NAME…]")]
     dialect: Option<String>,
-    /// A file of dialects of your own (see docs/new-dialect.md), which --dialect and `stream_start` can name and auto tries too
+    /// A file of dialects of your own, or the tokenizer_config.json of a checkpoint that describes what it writes (see
+    /// docs/new-dialect.md). --dialect and `stream_start` can name its dialects, and auto tries them too
     #[arg(long, value_name = "FILE")]
     dialect_file: Option<PathBuf>,
     /// Which streams are read; text of the others passes unread
@@ -55,6 +56,7 @@ Examples:
   tag-parse -d deepseek-r1 --when always --prefill '<think>' stream.ndjson
   tag-parse --list-dialects | cut -f 1,3
   tag-parse --dialect-file own.toml stream.ndjson
+  tag-parse --dialect-file checkpoint/tokenizer_config.json stream.ndjson
   tag-parse --lint stream.ndjson answer.txt || echo 'markup leaked'
 
 --lint reads events, logs of messages and any other text. It looks for the markers of --dialect (all, by default), tags of reasoning, frames of results such as <tool_response>, control tokens such as <|im_end|>, and calls written as JSON: in the answer, in reasoning, in messages and in results of tools. It prints FILE:LINE: MARKER (dialect NAME): EXCERPT, and ends with 1 if it found any, else with 0. What stands in code, in a block quote or right after a quotation mark is quoted, and has not leaked. The body of a provider's stream is turned into events first: llm-stream --replay FILE | tag-parse --lint.";

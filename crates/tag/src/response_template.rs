@@ -131,7 +131,15 @@ fn translated(file: &str, text: &str, is_taken: impl Fn(&str) -> bool) -> Result
         // The prompt decides whether reasoning is open: a server's template may open it.
         let opened = if is_opened { "usually" } else { "perhaps" };
         key("reasoning_opened", string(if pairs.is_empty() { "no" } else { opened }));
-        key("dropped", array(&dropped(&answer)));
+        let mut dropped = dropped(&answer);
+        // The token that ends a turn is named in the rest of the file.
+        if let Some(end) = whole.get("eos_token")
+            && let Some(text) = end.raw.str().or_else(|| end.raw.get_str("content"))
+        {
+            let text = lines(text.trim());
+            dropped.extend(Some(text).filter(|text| !text.is_empty() && !dropped.contains(text)));
+        }
+        key("dropped", array(&dropped));
     }
     write_calls(&keys, &mut key);
     Ok(toml)

@@ -45,14 +45,16 @@ pub(super) struct Delimiter {
 impl Delimiter {
     /// A delimiter that is one of these texts. Of one that begins another, the rest of the other may be missing.
     pub fn of_texts(texts: &[String]) -> Delimiter {
-        let begins = |text: &&String| texts.iter().any(|other| other != *text && text.starts_with(&**other));
-        let (longer, plain): (Vec<&String>, Vec<&String>) = texts.iter().partition(begins);
-        let rest = |long: &&String| plain.iter().find_map(|text| long.strip_prefix(&***text)).map(str::to_owned);
-        Delimiter {
-            spellings: plain.iter().map(|text| vec![Token::Text((*text).clone())]).collect(),
-            after: longer.iter().filter_map(rest).collect(),
-            ..Delimiter::default()
+        let begins = |text: &str| texts.iter().find(|other| *other != text && text.starts_with(&***other));
+        let mut delimiter = Delimiter::default();
+        let first = |(n, text): &(usize, &String)| !texts[..*n].contains(text);
+        for (_, text) in texts.iter().enumerate().filter(first) {
+            match begins(text) {
+                Some(shorter) => delimiter.after.push(text[shorter.len()..].to_owned()),
+                None => delimiter.spellings.push(vec![Token::Text(text.clone())]),
+            }
         }
+        delimiter
     }
 
     /// A delimiter that a pattern describes.
