@@ -244,6 +244,30 @@ fn a_dialect_of_a_file_is_read_by_name_in_auto_mode_and_by_itself() {
 }
 
 #[test]
+fn the_configuration_of_a_checkpoint_describes_its_dialect() {
+    let scratch = Scratch::new("checkpoint");
+    let json = r#"{"eos_token": "<end>", "chat_template": "{% if x %}", "response_template": {"start_anchor": "<bot>", "fields": {
+        "tool_calls": {"open": "<own_call>", "close": "</own_call>", "content": "json", "transform": {"function": "{content}"}}}}}"#;
+    let file = scratch.file("tokenizer_config.json", json);
+    let start = r#"{"type":"stream_start","v":1,"dialect":"hermes","prefill":""}"#;
+    let end = r#"{"type":"content_delta","text":"<end>"}"#;
+    let out = run(&["--no-time", "--dialect-file", &file], &lines(&[start, OWN_CALL, end, END]));
+    let call = r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{}","done":true,"from_text":true}"#;
+    assert_eq!(inside(&out), [r#"{"type":"content_delta","text":"Yes."}"#, call], "{}", text(&out.stderr));
+    for (json, words) in [
+        ("{\n \"chat_template\": \"x\"}", "line 1: it has no response_template; expected a tokenizer_config.json"),
+        ("{\n \"response_template\":\n  7}", "line 3: response_template: expected an object"),
+        ("{\"response_template\": {", "line 1: not JSON: "),
+    ] {
+        let file = scratch.file("tokenizer_config.json", json);
+        let out = run(&["--dialect-file", &file], "");
+        let err = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{err}");
+        assert!(err.starts_with("tag-parse: ") && err.contains(words) && err.lines().count() == 1, "{json}: {err}");
+    }
+}
+
+#[test]
 fn a_mistake_in_a_file_of_dialects_has_a_line() {
     let scratch = Scratch::new("own-mistakes");
     for (toml, words) in [

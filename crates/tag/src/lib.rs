@@ -6,6 +6,7 @@
 mod calls;
 mod data;
 mod dialect;
+mod dialect_file;
 mod envelope;
 mod expression;
 mod form;

@@ -8,8 +8,6 @@ use crate::dialect::{
     CallKeys, CallPart, CallShape, Dialect, Form, FreeText, KnownTool, NameForm, PromptReasoning, ReasoningEnd, Scope,
     Section, StartTag, TextFraming,
 };
-use crate::notation::{self, NotationError};
-use crate::response_template;
 
 static ALL: &[Dialect] = include!(concat!(env!("OUT_DIR"), "/dialects.rs"));
 
@@ -35,20 +33,9 @@ pub struct Dialects {
 }
 
 impl Dialects {
-    /// Adds the dialects of a file: in TOML, or the one that a checkpoint describes in JSON. The file's name is for errors. They stay in memory until the process ends, as the table does.
-    ///
-    /// # Errors
-    /// The file has a mistake; then no dialect is added.
-    pub fn add(&mut self, file: &str, text: &str) -> Result<(), NotationError> {
-        let known: Vec<&Dialect> = self.all().collect();
-        let read = if response_template::is_json(text) {
-            let toml = response_template::to_toml(file, text, |name| self.named(name).is_some())?;
-            notation::read(&[(file, &toml)], &known).map_err(|error| response_template::error_of(error, text))?
-        } else {
-            notation::read(&[(file, text)], &known)?
-        };
+    /// Adds dialects of a file. They stay in memory until the process ends, as the table does.
+    pub(crate) fn extend(&mut self, read: Vec<Dialect>) {
         self.own.extend(&*read.leak());
-        Ok(())
     }
 
     /// Those of users' files.
@@ -70,6 +57,7 @@ impl Dialects {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notation;
 
     const REQUIRED: &str = "anthropic-xml apertus apriel cohere-command cohere-r-plus deepseek-r1 deepseek-v3 deepseek-v31 \
         deepseek-v32 deepseek-v4 deepseek-v41 fenced-json firefunction-v2 functionary-v3.1 functionary-v3.2 gemma4 gigachat3 \
@@ -77,7 +65,8 @@ mod tests {
         lmstudio minicpm5-xml minimax-m2 minimax-m3 mistral-v11-args mistral-v13-compact mistral-v3-json-array muse-atem \
         nemotron-toolcall pythonic qwen3-coder-xml react seed-oss spark25 step3p5-xml tool-name-tag \
         functiongemma granite-20b-fc hunyuan-a13b hunyuan-v3 hunyuan-v4 inkling internlm2 jamba k2-horizon longcat mimo-xml \
-        olmo3-pythonic phi4-mini plamo3 poolside-v1 sarashina step3 xlam ernie45 tool-code qwen-agent anthropic-2024 dots";
+        olmo3-pythonic phi4-mini plamo3 poolside-v1 sarashina step3 xlam ernie45 tool-code qwen-agent anthropic-2024 dots \
+        beam longcat2 minimax-m1 solar-open";
 
     #[test]
     fn the_rows_are_in_the_order_of_their_names() {

@@ -27,7 +27,7 @@ pub(super) enum Piece {
     Group { name: Option<String>, options: Vec<Vec<Piece>>, is_optional: bool },
     /// What a group before it matched.
     Same,
-    /// What must follow, and is no part of the match.
+    /// What must follow, but is not a part of the match.
     Ahead,
 }
 

@@ -46,6 +46,23 @@ fn json_with_the_name_inside() {
 }
 
 #[test]
+fn json_and_elements_in_lines() {
+    for (name, want) in [
+        (
+            "minimax-m1",
+            "<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n{\"name\": \"g\", \"arguments\": {}}\n</tool_calls>",
+        ),
+        (
+            "longcat2",
+            "<longcat_tool_call>f\n<longcat_arg_key>a</longcat_arg_key>\n<longcat_arg_value>1</longcat_arg_value>\n</longcat_tool_call>\n\
+             <longcat_tool_call>g\n</longcat_tool_call>",
+        ),
+    ] {
+        assert_eq!(written(name), want, "{name}");
+    }
+}
+
+#[test]
 fn other_json() {
     for (name, want) in [
         ("sarashina", "[{'name': 'f', 'arguments': {'a': 1}}, {'name': 'g', 'arguments': {}}]"),
@@ -91,6 +108,16 @@ fn names_in_headers() {
             "harmony",
             "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>\
              <|start|>assistant<|channel|>commentary to=functions.g <|constrain|>json<|message|>{}<|call|>",
+        ),
+        (
+            "solar-open",
+            "<|tool_calls|><|tool_call:begin|>x1<|tool_call:name|>f<|tool_call:args|>{\"a\": 1}<|tool_call:end|>\
+             <|tool_call:begin|>x2<|tool_call:name|>g<|tool_call:args|>{}<|tool_call:end|><|calls|>",
+        ),
+        (
+            "beam",
+            " to=f<|channel|>analysis <|constrain|>xml<|message|><rfl:parameter name=\"a\">\n1\n</rfl:parameter><|end|>\
+             <|start|>assistant to=g<|channel|>analysis <|constrain|>xml<|message|><|call|>",
         ),
         ("tool-name-tag", "<tool name=\"f\">{\"a\": 1}</tool>\n<tool name=\"g\">{}</tool>"),
         ("react", "Action: f\nAction Input: {\"a\": 1}\nAction: g\nAction Input: {}"),
