@@ -11,6 +11,8 @@ pub(crate) struct Outside {
     /// The parts after them.
     pub behind: &'static [CallPart],
     pub section: Option<&'static Section>,
+    /// The markers that begin the header of the next message, where calls are messages.
+    pub headers: &'static [&'static str],
 }
 
 impl Outside {
@@ -45,7 +47,7 @@ impl Outside {
         // The markers after the name, such as `>`, do not open a call.
         let named = self.before.iter().position(|part| matches!(part, CallPart::Name { .. } | CallPart::Tag(_)));
         let parts = parts.take(named.map_or(usize::MAX, |at| at + 1));
-        first(parts.chain(self.section.map(|section| find(section.open, text))))
+        first(parts.chain(self.section.map(|section| find(section.open, text))).chain([find(self.headers, text)]))
     }
 }
 

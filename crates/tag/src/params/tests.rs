@@ -90,7 +90,7 @@ static MINIMAX: ParamForm = ParamForm {
 };
 
 /// Parameters alone: only the closers of their form follow them.
-const OUTSIDE: Outside = Outside { before: &[], behind: &[], section: None };
+const OUTSIDE: Outside = Outside { before: &[], behind: &[], section: None, headers: &[] };
 
 const FORMS: [&ParamForm; 11] =
     [&QWEN, &MIMO, &INVOKE, &ENTITIES, &MINICPM, &DSML, &XTML, &GLM, &IFM, &ELEMENTS, &MINIMAX];

@@ -122,7 +122,7 @@ mod tests {
         let mut plain: Vec<&str> = inner.copied().filter(|mark| !neutral(mark).contains("\\u")).collect();
         plain.sort_unstable();
         plain.dedup();
-        assert_eq!(plain, [":", "Action", "Action Input", "_call", "_code", "function", "json"]);
+        assert_eq!(plain, [":", "Action", "Action Input", "_call", "_code", "function", "json", "to="]);
     }
 
     #[test]

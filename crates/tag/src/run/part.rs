@@ -97,6 +97,7 @@ impl Run {
                                 before: &form.call[..n],
                                 behind: &form.call[n + 1..],
                                 section: form.section.as_ref(),
+                                headers: if form.body().is_some() { &["<|start|>"] } else { &[] },
                             };
                             self.engine = Engine::Params(Box::new(Params::new(params, outside, &self.name)));
                         }
