@@ -277,7 +277,10 @@ proptest! {
         for names in [dialect, "auto"] {
             let once = tag_parse(&stream(names, known, &pieces(&text, seed)));
             let found = read(names, known, [&text[..]]);
-            if !found.left_out.is_empty() && !read(names, known, [&found.content()[..]]).left_out.is_empty() {
+            // Without the header of its message, a line may begin a call, which is announced and taken back.
+            let again = read(names, known, [&found.content()[..]]);
+            let is_else = !again.left_out.is_empty() || again.items.iter().any(|item| matches!(item, Item::Retract(..)));
+            if !found.left_out.is_empty() && is_else {
                 continue;
             }
             if known.prefill == Some("<think>\n") && !once.iter().any(|line| line.contains(r#""type":"thinking""#)) {

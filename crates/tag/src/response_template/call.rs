@@ -72,7 +72,7 @@ pub(super) fn read(field: &Member<'_>) -> Result<CallKeys, Fault> {
     if name.is_some() && !open.spellings.iter().all(has_name) {
         return Err(field.refuse("the group of the tool's name is missing in the pattern"));
     }
-    if open.spellings.iter().all(|spelling| is_header(spelling)) {
+    if open.spellings.iter().all(is_header) {
         return Ok(message(body, &open));
     }
     marked(field, &open, &close, body)
