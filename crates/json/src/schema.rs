@@ -34,12 +34,14 @@ pub struct Schema {
     validator: Validator,
     /// The most steps that a validation takes along one path down the value, see `cost.rs`.
     steps: u64,
+    unknown_types: Vec<String>,
     /// See [`Schema::unpacked`].
     unpacked: OnceLock<HashSet<String>>,
 }
 
 impl Schema {
-    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in capitals, too.
+    /// Compiles the JSON text of a schema. Accepts OpenAPI's `nullable` and Gemini's type names in capitals, too. A value whose type has
+    /// another name is not checked for its type, see [`Schema::unknown_types`].
     ///
     /// # Errors
     /// See [`SchemaError`].
@@ -54,7 +56,12 @@ impl Schema {
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN_SIZE).dfa_size_limit(MAX_PATTERN_SIZE))
             .build(&root)
             .map_err(|e| SchemaError::Invalid(invalid(&e)))?;
-        Ok(Schema { root, validator, steps, unpacked: OnceLock::new() })
+        Ok(Schema { root, validator, steps, unknown_types: size.unknown_types, unpacked: OnceLock::new() })
+    }
+
+    /// The names of types in the schema that JSON Schema does not have, such as `str`. Nothing is validated by them.
+    pub fn unknown_types(&self) -> &[String] {
+        &self.unknown_types
     }
 
     /// Checks arguments: strictly as JSON (see [`crate::check`]), then against the schema. A `null` that the schema does not

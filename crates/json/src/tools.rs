@@ -23,6 +23,7 @@ pub struct ToolList {
     provider: Vec<ProviderTool>,
     /// The place in `tools` by name; `None` for a name of the provider's.
     by_name: HashMap<String, Option<usize>>,
+    left_out: Vec<ToolsError>,
 }
 
 #[derive(Debug)]
@@ -50,8 +51,17 @@ impl ToolList {
     /// # Errors
     /// The first mistake. A schema is looked at when it is needed, or by [`ToolList::compile`].
     pub fn read(text: &str) -> Result<ToolList, ToolsError> {
+        ToolList::read_valid(text)?.complete()
+    }
+
+    /// As [`ToolList::read`], for a list that came with a stream: a tool that cannot be read is left out and must not take the others with
+    /// it. [`ToolList::left_out`] has the mistakes.
+    ///
+    /// # Errors
+    /// The text is not a list of tools.
+    pub fn read_valid(text: &str) -> Result<ToolList, ToolsError> {
         match lists(text)? {
-            (Some(list), None) => ToolList::of_entries(list),
+            (Some(list), None) => Ok(ToolList::of_entries(list)),
             (None, None) => Err(ToolsError::NoArray),
             (_, Some(servers)) => Err(ToolsError::Servers(servers.entries().next().map(|(name, _)| name.into_owned()))),
         }
@@ -64,29 +74,47 @@ impl ToolList {
     /// The first mistake, but for those in `mcpServers`.
     pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
         match lists(text)? {
-            (Some(list), servers) => Ok((ToolList::of_entries(list)?, servers.map(|s| s.text().to_owned()))),
+            (Some(list), servers) => {
+                Ok((ToolList::of_entries(list).complete()?, servers.map(|s| s.text().to_owned())))
+            }
             (None, Some(servers)) => Ok((ToolList::default(), Some(servers.text().to_owned()))),
             (None, None) => Err(ToolsError::NoArray),
         }
     }
 
-    fn of_entries(list: Raw<'_>) -> Result<ToolList, ToolsError> {
+    fn of_entries(list: Raw<'_>) -> ToolList {
         let mut tools = ToolList::default();
         for entry in list.items() {
-            let read = shape::read(entry).map_err(|(name, fault)| tools.mistake(name, fault))?;
-            match read {
-                EntryShape::Tool(tool) => tools.add(tool)?,
-                EntryShape::Provider(tool) => tools.add_provider(tool)?,
-                EntryShape::Declarations(declared, others) => {
+            let added = match shape::read(entry) {
+                Ok(EntryShape::Tool(tool)) => tools.add(tool),
+                Ok(EntryShape::Provider(tool)) => tools.add_provider(tool),
+                Ok(EntryShape::Declarations(declared, others)) => {
                     for declaration in declared.items() {
-                        let tool = shape::tool(declaration).map_err(|(name, fault)| tools.mistake(name, fault))?;
-                        tools.add(tool)?;
+                        let tool = shape::tool(declaration).map_err(|(name, fault)| tools.mistake(name, fault));
+                        let added = tool.and_then(|tool| tools.add(tool));
+                        tools.left_out.extend(added.err());
                     }
                     tools.provider.extend(others);
+                    Ok(())
                 }
-            }
+                Err((name, fault)) => Err(tools.mistake(name, fault)),
+            };
+            tools.left_out.extend(added.err());
         }
-        Ok(tools)
+        tools
+    }
+
+    /// The list, if no tool had to be left out.
+    fn complete(self) -> Result<ToolList, ToolsError> {
+        match self.left_out.first() {
+            Some(mistake) => Err(mistake.clone()),
+            None => Ok(self),
+        }
+    }
+
+    /// Why tools of the text are not in this list; see [`ToolList::read_valid`].
+    pub fn left_out(&self) -> &[ToolsError] {
+        &self.left_out
     }
 
     /// As [`ToolList::read`], and compiles every schema: for a list that a person wrote, who is to hear of a mistake before the first
@@ -172,18 +200,20 @@ impl ToolList {
     /// When another tool has its name.
     pub fn add(&mut self, entry: ToolEntry) -> Result<(), ToolsError> {
         let name = entry.name.clone();
-        if self.by_name.insert(name.clone(), Some(self.tools.len())).is_some() {
+        if self.knows(&name) {
             return Err(self.mistake(Some(name), ToolFault::Twice));
         }
+        self.by_name.insert(name, Some(self.tools.len()));
         self.tools.push(Tool { entry, schema: OnceLock::new(), tree: OnceLock::new() });
         Ok(())
     }
 
     fn add_provider(&mut self, tool: ProviderTool) -> Result<(), ToolsError> {
-        if let Some(name) = &tool.name
-            && self.by_name.insert(name.clone(), None).is_some()
-        {
-            return Err(self.mistake(Some(name.clone()), ToolFault::Twice));
+        if let Some(name) = &tool.name {
+            if self.knows(name) {
+                return Err(self.mistake(Some(name.clone()), ToolFault::Twice));
+            }
+            self.by_name.insert(name.clone(), None);
         }
         self.provider.push(tool);
         Ok(())
@@ -191,7 +221,7 @@ impl ToolList {
 
     /// A mistake in the tool that comes next.
     fn mistake(&self, name: Option<String>, fault: ToolFault) -> ToolsError {
-        ToolsError::Tool(ToolPlace { number: self.tools.len() + self.provider.len() + 1, name }, fault)
+        ToolsError::Tool(ToolPlace { number: self.tools.len() + self.provider.len() + self.left_out.len() + 1, name }, fault)
     }
 }
 

@@ -11,11 +11,16 @@ const MAX_PARTS: usize = 10_000;
 /// The most text in all patterns of a schema, in bytes.
 const MAX_PATTERNS: usize = 64 * 1024;
 
+/// The types of JSON Schema (<https://json-schema.org/draft/2020-12/json-schema-validation#section-6.1.1>).
+const TYPES: [&str; 7] = ["null", "boolean", "object", "array", "number", "integer", "string"];
+
 /// The size of a schema.
 #[derive(Default)]
 pub(super) struct Size {
     parts: usize,
     patterns: usize,
+    /// Names of types that JSON Schema does not have, each once. The pass takes them out, so that the rest of the schema counts.
+    pub(super) unknown_types: Vec<String>,
 }
 
 impl Size {
@@ -69,10 +74,30 @@ impl Size {
                         (_, value) => self.schema(value, depth + 1)?,
                     }
                 }
+                self.known_types(members);
                 nullable(members);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Takes out a `type` with a name that JSON Schema does not have, such as `str`: what the schema means by it is a guess.
+    fn known_types(&mut self, members: &mut serde_json::Map<String, Value>) {
+        let names = match members.get("type") {
+            Some(Value::Array(names)) => &names[..],
+            Some(name) => std::slice::from_ref(name),
+            None => return,
+        };
+        let unknown: Vec<String> =
+            names.iter().filter_map(Value::as_str).filter(|name| !TYPES.contains(name)).map(short).collect();
+        if !unknown.is_empty() {
+            members.shift_remove("type");
+        }
+        for name in unknown {
+            if !self.unknown_types.contains(&name) {
+                self.unknown_types.push(name);
+            }
         }
     }
 

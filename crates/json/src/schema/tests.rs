@@ -72,7 +72,7 @@ fn hostile_schemas_are_bounded() {
          time (no look-around, no back-reference, not too large)"
     );
     assert!(refused(json!({"pattern":"^(?=a)b"})).contains("not valid"));
-    assert!(refused(json!({"type":"objekt"})).contains("not valid"));
+    assert!(refused(json!({"type":7})).contains("not valid"));
     assert!(Schema::new(&"{\"not\":".repeat(10_000)).is_err());
     assert!(Schema::new(&("{\"not\":".repeat(100) + "{}" + &"}".repeat(100))).unwrap_err().to_string().contains("64"));
     let s = schema(json!({"properties":{"a":{"pattern":"^(a+)+$"}}}));

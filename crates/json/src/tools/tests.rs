@@ -90,3 +90,38 @@ fn mistakes_name_the_tool_and_the_remedy() {
     let t = ToolList::read(r#"[{"name":"f","parameters":{"$ref":"http://evil/"}},{"name":"g"}]"#).unwrap();
     assert!(matches!(t.check("f", "{}"), Err(Unfit::Schema(_))) && t.check("g", "[]").is_ok());
 }
+
+#[test]
+fn a_tool_that_cannot_be_read_does_not_take_the_others_with_it() {
+    let list = r#"[{"name":"a"},{"name":"echo&log"},{"name":"a","parameters":{"required":["x"]}},7,
+        {"functionDeclarations":[{"name":"b"},{}]},{"name":"c","parameters":[]},{"name":"d"}]"#;
+    let t = ToolList::read_valid(list).unwrap();
+    assert_eq!(t.names().collect::<Vec<_>>(), ["a", "b", "d"]);
+    assert!(t.check("a", "{}").is_ok() && !t.knows("echo&log"));
+    let wrong: Vec<String> = t.left_out().iter().map(|e| e.to_string().chars().take(25).collect()).collect();
+    assert_eq!(
+        wrong,
+        [
+            "tool 2 (\"echo&log\"): the ",
+            "tool 3 (\"a\"): another too",
+            "tool 4: not an object, wr",
+            "tool 6: it has no name, a",
+            "tool 7 (\"c\"): parameters "
+        ]
+    );
+    assert_eq!(ToolList::read(list).unwrap_err().to_string(), t.left_out()[0].to_string());
+    assert!(ToolList::read_valid("7").is_err());
+}
+
+#[test]
+fn a_type_that_json_schema_does_not_have_is_not_validated() {
+    let list = r#"[{"name":"f","parameters":{"type":"object","required":["a"],"properties":
+        {"a":{"type":"str"},"b":{"type":["int","null"]},"c":{"type":"STRING"},"type":{"type":"integer"},"d":{"enum":[{"type":"str"}]}}}}]"#;
+    let t = ToolList::read_and_compile(list).unwrap();
+    let schema = t.schema("f").unwrap().unwrap();
+    assert_eq!(schema.unknown_types(), ["str", "int"]);
+    assert!(t.check("f", r#"{"a":1,"b":"x","c":"y","type":1,"d":{"type":"str"}}"#).is_ok());
+    for wrong in ["{}", r#"{"a":"","c":1}"#, r#"{"a":"","type":"x"}"#, r#"{"a":"","d":{}}"#] {
+        assert!(matches!(t.check("f", wrong), Err(Unfit::Arguments(_))), "{wrong}");
+    }
+}
