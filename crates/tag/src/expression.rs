@@ -4,7 +4,7 @@
 mod tests;
 mod write;
 
-use crate::calls::{Context, FoundCalls, NO_TOOL, Step, is_name_char};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, NO_TOOL, Step, is_name_char};
 use crate::dialect::expression::{ArgumentStyle, ExpressionForm};
 use json::{Literal, Notation, Progress};
 
@@ -158,6 +158,7 @@ impl Expression {
         if calls.text.len() > before {
             calls.wrote();
         }
+        calls.end = if let Progress::End(_) = progress { ArgumentsEnd::Here } else { ArgumentsEnd::Later };
         let end = match progress {
             Progress::More(n) => return Step::More(n),
             Progress::End(n) => n,

@@ -1,6 +1,6 @@
 //! An argument as free text, as in ReAct's `Action Input: huts near Chur`: the one string that the tool takes, or a JSON object.
 
-use crate::calls::{Context, FoundCalls, Step};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
 use crate::dialect::FreeText;
 use crate::mark::{Match, find};
 use json::Balance;
@@ -33,11 +33,11 @@ impl Free {
         if let Some(balance) = &mut self.json {
             return match balance.push(&text.as_bytes()[from..]) {
                 Some(n) => {
-                    calls.arguments(&text[from..from + n]);
+                    calls.arguments_until(&text[from..from + n], ArgumentsEnd::Here);
                     Step::Done(from + n)
                 }
                 None => {
-                    calls.arguments(&text[from..]);
+                    calls.arguments_until(&text[from..], ArgumentsEnd::Later);
                     Step::More(text.len())
                 }
             };

@@ -26,6 +26,9 @@ pub trait Outlet {
     /// Reasoning.
     fn reasoning(&mut self, text: &str);
 
+    /// The reasoning has ended, before its closing marker is left out.
+    fn reasoning_ended(&mut self) {}
+
     /// A piece of a call.
     fn call(&mut self, piece: CallPiece<'_>);
 

@@ -44,6 +44,7 @@ mod beginning;
 mod call;
 mod contest;
 mod emitter;
+mod framing;
 mod gate;
 mod messages;
 mod mode;
@@ -58,6 +59,7 @@ use crate::calls::Step;
 use crate::look::Look;
 use crate::outlet::Outlet;
 use emitter::Emitter;
+use framing::{Framed, Framing};
 use json::ToolList;
 pub(crate) use messages::header_is_reasoning;
 use mode::Mode;
@@ -76,6 +78,8 @@ pub struct Parser {
     mode: Mode,
     /// Text that is read again with what follows.
     held: String,
+    /// White space that may be framing.
+    framing: Framing,
     router: Router,
 }
 
@@ -93,7 +97,7 @@ impl Parser {
         });
         let emitter = Emitter::new(look.prefilled, prefill.is_some());
         let router = Router { look, tools, position: Position::new(), emitter, last: None };
-        Parser { mode: mode.unwrap_or_default(), held: String::new(), router }
+        Parser { mode: mode.unwrap_or_default(), held: String::new(), framing: Framing::default(), router }
     }
 
     /// Whether nothing of this text can begin anything, and nothing is held back or open, so that the text is the answer's just as
@@ -104,6 +108,7 @@ impl Parser {
         if !matches!(self.mode, Mode::Answer(_))
             || !self.held.is_empty()
             || emitter.holds_beginning()
+            || !self.framing.is_in_answer()
             || position.is_first
         {
             return false;
@@ -117,6 +122,17 @@ impl Parser {
 
     /// Takes the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
+        self.framed(out, |parser, out| parser.take(text, out));
+    }
+
+    /// Calls `feed` with an outlet that leaves out white space that is framing.
+    fn framed(&mut self, out: &mut dyn Outlet, feed: impl FnOnce(&mut Parser, &mut dyn Outlet)) {
+        let mut framing = std::mem::take(&mut self.framing);
+        feed(self, &mut Framed { framing: &mut framing, out });
+        self.framing = framing;
+    }
+
+    fn take(&mut self, text: &str, out: &mut dyn Outlet) {
         if self.held.is_empty() {
             // The pieces of a call's arguments are most of what is not the answer.
             if let Mode::Call(call) = &mut self.mode
@@ -139,6 +155,11 @@ impl Parser {
         {
             return;
         }
+        self.framed(out, Parser::release);
+        self.framing.interrupt(out);
+    }
+
+    fn release(&mut self, out: &mut dyn Outlet) {
         let held = match std::mem::take(&mut self.mode) {
             Mode::Call(call) => {
                 self.mode = call.within.into();
@@ -172,6 +193,11 @@ impl Parser {
 
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
+        self.framed(out, |parser, out| parser.end(cut, out));
+        self.framing.interrupt(out);
+    }
+
+    fn end(&mut self, cut: bool, out: &mut dyn Outlet) {
         let mode = loop {
             match std::mem::take(&mut self.mode) {
                 Mode::Call(call) => {

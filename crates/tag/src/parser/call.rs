@@ -1,6 +1,7 @@
 //! An open call: what its contest finds is emitted, and text that turns out not to be a call is released.
 
 use super::contest::Contest;
+use super::gate::Gate;
 use super::mode::Mode;
 use super::open_call::{CallStatus, OpenCall};
 use super::prose::{Exclusion, Prose};
@@ -101,7 +102,7 @@ impl Router {
         let mut calls = std::mem::take(&mut winner.calls);
         let mut from = 0;
         let mut piece: Option<CallPiece<'_>> = None;
-        for op in &calls.ops {
+        for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
                 Op::Name(to) | Op::Id(to) | Op::Arguments(to) => &calls.text[std::mem::replace(&mut from, to)..to],
                 Op::Done | Op::Note(_) => "",
@@ -125,14 +126,32 @@ impl Router {
             match (op, &mut call.status) {
                 (Op::Name(_), _) => piece.name = Some(text),
                 (Op::Id(_), _) => piece.id = Some(text),
-                (Op::Arguments(_), CallStatus::Open(Some(gate))) => {
-                    piece.arguments = Some(gate.pass(text, calls.end)).filter(|text| !text.is_empty());
+                (Op::Arguments(_), CallStatus::Open { gate, waits }) => {
+                    let ends = calls.ops.get(n + 1) == Some(&Op::Done);
+                    let passed = match ends {
+                        true if !*waits && !gate.is_closed() => text,
+                        true => gate.pass(text, ArgumentsEnd::Here),
+                        false => gate.pass(text, calls.end),
+                    };
+                    piece.arguments = Some(passed).filter(|text| !text.is_empty());
                 }
                 (Op::Arguments(_), _) => piece.arguments = Some(text),
                 (Op::Done, status) => {
-                    let gate = if let CallStatus::Open(gate) = status { gate.take() } else { None };
-                    *status = CallStatus::Complete;
-                    piece.done = self.emitter.end_call(gate);
+                    let status = std::mem::replace(status, CallStatus::Complete);
+                    let CallStatus::Open { gate, waits } = status else { continue };
+                    let held = gate.into_held();
+                    if waits {
+                        self.emitter.keep_end(held);
+                        continue;
+                    }
+                    let mut last = *piece;
+                    if !held.is_empty() && last.arguments.is_some() {
+                        self.emitter.call(last, read, out);
+                        last = self.emitter.piece();
+                    }
+                    last.arguments = last.arguments.or(Some(&held[..]).filter(|held| !held.is_empty()));
+                    self.emitter.call(CallPiece { done: true, ..last }, read, out);
+                    *piece = self.emitter.piece();
                 }
                 (Op::Note(_), _) => {}
             }
@@ -157,7 +176,8 @@ impl Router {
             return;
         }
         let within = std::mem::replace(&mut call.within, Prose::Answer);
-        call.status = CallStatus::Open(self.emitter.begin_call(self.look.ends(form) == Some(true), within, out));
+        let waits = self.emitter.begin_call(self.look.ends(form) == Some(true), within, out);
+        call.status = CallStatus::Open { gate: Gate::default(), waits };
         if within == Prose::Reasoning {
             self.position.restart();
         }
@@ -234,7 +254,7 @@ impl Router {
     /// After `at` bytes the text is not a call. Returns the text that is to be read again in another way: all of it, where only markers
     /// and names were read.
     fn fail(&mut self, mut call: OpenCall, at: usize, why: &'static str, out: &mut dyn Outlet) -> (Mode, String) {
-        let is_open = matches!(call.status, CallStatus::Open(_));
+        let is_open = matches!(call.status, CallStatus::Open { .. });
         if is_open {
             self.emitter.retract_last(at, out);
         }

@@ -5,7 +5,6 @@
 //! (<https://github.com/vllm-project/vllm/issues/13125>). Where the prompt is not known, only the closing marker shows that.
 
 use super::beginning::Beginning;
-use super::gate::Gate;
 use super::prose::Prose;
 use crate::dialect::PromptReasoning;
 use crate::outlet::{CallPiece, Outlet};
@@ -91,9 +90,9 @@ impl Emitter {
         self.limit(0, out);
     }
 
-    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns the call's gate, where the end of
-    /// reasoning may still retract it.
-    pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> Option<Gate> {
+    /// A call begins within this text. `always`: its marker ends reasoning for good. Returns whether the end of reasoning may still
+    /// retract the call.
+    pub fn begin_call(&mut self, always: bool, within: Prose, out: &mut dyn Outlet) -> bool {
         if always {
             self.settle_prompt(out);
         }
@@ -101,12 +100,11 @@ impl Emitter {
             self.unclosed = if always { Unclosed::Nothing } else { Unclosed::Call(self.calls) };
         }
         self.calls += 1;
-        let may_be_taken_back = match self.unclosed {
+        match self.unclosed {
             Unclosed::Nothing => false,
             Unclosed::Prompt(_) => self.prefilled != PromptReasoning::No,
             Unclosed::Call(_) => true,
-        };
-        may_be_taken_back.then(Gate::default)
+        }
     }
 
     /// An empty piece of the last call.
@@ -123,15 +121,9 @@ impl Emitter {
         self.outlet(out).call(piece);
     }
 
-    /// The last call is complete. Returns whether that may be emitted now; with a gate it waits for the end of the text.
-    pub fn end_call(&mut self, gate: Option<Gate>) -> bool {
-        match gate {
-            Some(gate) => {
-                self.whole.push((self.calls - 1, gate.into_held()));
-                false
-            }
-            None => true,
-        }
+    /// The last call is complete, and waits for the end of the text with the end of its arguments.
+    pub fn keep_end(&mut self, held: String) {
+        self.whole.push((self.calls - 1, held));
     }
 
     /// The last call, of which `read` bytes have been read, is not a call.
@@ -201,6 +193,7 @@ impl Emitter {
     /// The marker that ends reasoning came: the calls that waited for it count.
     pub fn end_reasoning(&mut self, out: &mut dyn Outlet) {
         self.unclosed = Unclosed::Nothing;
+        out.reasoning_ended();
         self.release(out);
     }
 

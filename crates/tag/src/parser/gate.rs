@@ -1,4 +1,5 @@
-//! Holds back the end of a call that the end of reasoning may still retract.
+//! Holds back the end of a call that the text may still retract: what follows the arguments may show that it is not a call, or reasoning may end
+//! after it.
 
 use crate::calls::ArgumentsEnd;
 use json::Balance;

@@ -20,8 +20,13 @@ pub(super) struct OpenCall {
 pub(super) enum CallStatus {
     /// Nothing: the text has no name so far.
     Nothing,
-    /// A call whose arguments are not complete. Its end is held back where there is a gate.
-    Open(Option<Gate>),
+    /// A call that is not complete. The byte that closes its arguments is held back until it is, so that nobody runs a call that the text
+    /// may still turn into something else.
+    Open {
+        gate: Gate,
+        /// The end of reasoning may still retract the call, so that its last byte waits for the end of the text.
+        waits: bool,
+    },
     /// A complete call.
     Complete,
     /// Nothing: the call follows a quotation mark. It is read to its end, so that nothing inside it is taken for a call, and
@@ -48,7 +53,7 @@ impl OpenCall {
     pub fn goes_on(&self) -> bool {
         match self.status {
             CallStatus::Nothing => self.contest.is_marked(),
-            CallStatus::Open(_) | CallStatus::Complete => true,
+            CallStatus::Open { .. } | CallStatus::Complete => true,
             CallStatus::Quoted | CallStatus::Unlisted { .. } | CallStatus::Released => false,
         }
     }
@@ -63,7 +68,7 @@ impl CallStatus {
     /// Whether arguments are emitted as they come.
     pub fn is_direct(&self) -> bool {
         match self {
-            CallStatus::Open(gate) => !gate.as_ref().is_some_and(Gate::is_closed),
+            CallStatus::Open { gate, .. } => !gate.is_closed(),
             _ => false,
         }
     }

@@ -1,7 +1,7 @@
 //! The parts of a call, one after the other.
 
 use super::state::{Engine, GAP, LONGEST, NO_MARK, Place, Run, fail};
-use crate::calls::{Context, FoundCalls, NO_CALL, NO_END, Op, Step};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, NO_CALL, NO_END, Op, Step};
 use crate::dialect::{CallPart, FreeText, NameForm, StartTag};
 use crate::envelope::Envelope;
 use crate::expression::Expression;
@@ -288,7 +288,9 @@ impl Run {
         let piece = &text[..end.unwrap_or(text.len())];
         match &mut self.nameless {
             Some((_, kept)) => kept.push_str(piece),
-            None => calls.arguments(piece),
+            None => {
+                calls.arguments_until(piece, if end.is_some() { ArgumentsEnd::Here } else { ArgumentsEnd::Later });
+            }
         }
         match end {
             None => Step::More(text.len()),

@@ -80,6 +80,12 @@ impl Reader {
     /// The text broken off after each character.
     fn broken_off(&mut self, text: &Text<'_>, full: &Outcome, wrong: &mut Vec<String>) {
         let full = full.calls();
+        let letters: Vec<&str> = text.text.split_inclusive(|_| true).collect();
+        let mut found = Found::default();
+        self.parse(text, &letters, text.finish != "stop", &mut found);
+        if !found.retracted.is_empty() {
+            wrong.push(format!("calls that could run were taken back: {:?}", found.retracted));
+        }
         let ends = text.text.char_indices().map(|(at, _)| at).chain([text.text.len()]);
         for (at, cut) in ends.map(|at| (at, true)).chain([(text.text.len(), text.finish == "length")]) {
             let part = &text.text[..at];
@@ -87,6 +93,10 @@ impl Reader {
             self.parse(text, &[part], cut, &mut found);
             if found.all != part {
                 wrong.push(format!("ended at {at} (cut: {cut}), not all came out: {:?}, not {part:?}", found.all));
+                break;
+            }
+            if !found.retracted.is_empty() {
+                wrong.push(format!("ended at {at} (cut: {cut}), calls that could run are taken back: {:?}", found.retracted));
                 break;
             }
             let calls: Vec<_> = found.calls.iter().filter(|c| c.done).collect();
@@ -139,15 +149,24 @@ pub struct Found {
     /// The whole input, put together from the output.
     pub all: String,
     pub calls: Vec<Written>,
+    /// The calls that were taken back although they could have run.
+    pub retracted: Vec<Written>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Written {
     pub index: i64,
     pub name: String,
     pub arguments: String,
     pub id: Option<String>,
     pub done: bool,
+}
+
+impl Written {
+    /// Whether whoever reads the call so far may run it: `tc-accumulate` emits a call with the byte that closes its arguments.
+    pub fn may_run(&self) -> bool {
+        self.done || serde_json::from_str::<serde_json::Value>(&self.arguments).is_ok_and(|value| value.is_object())
+    }
 }
 
 impl Outlet for Found {
@@ -173,7 +192,10 @@ impl Outlet for Found {
         call.done |= piece.done;
     }
 
-    fn retract(&mut self, _index: i64, _reason: &'static str) {}
+    fn retract(&mut self, index: i64, _reason: &'static str) {
+        let call = self.calls.iter().rfind(|call| call.index == index);
+        self.retracted.extend(call.filter(|call| call.may_run()).cloned());
+    }
 
     fn warning(&mut self, _code: &'static str, _message: &str, _raw: &str) {}
 }

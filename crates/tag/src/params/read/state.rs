@@ -1,6 +1,6 @@
 //! What was read of the parameters of one call.
 
-use crate::calls::{Context, FoundCalls, Step};
+use crate::calls::{ArgumentsEnd, Context, FoundCalls, Step};
 use crate::dialect::params::{ParamForm, Style};
 use crate::mark::{Match, find};
 use crate::params::head::ParamHead;
@@ -120,6 +120,7 @@ impl Params {
         if self.given.contains(&head.name) {
             calls.note("a parameter is given twice");
         }
+        calls.end = ArgumentsEnd::Later;
         calls.arguments(if self.given.is_empty() { "{" } else { "," });
         calls.arguments(&event::quoted(&head.name));
         calls.arguments(":");
@@ -170,7 +171,7 @@ impl Params {
     }
 
     pub(super) fn close(&mut self, at: usize, calls: &mut FoundCalls) -> Step {
-        calls.arguments(if self.given.is_empty() { "{}" } else { "}" });
+        calls.arguments_until(if self.given.is_empty() { "{}" } else { "}" }, ArgumentsEnd::Here);
         self.state = ParamsState::Done;
         Step::Done(at)
     }

@@ -1,0 +1,162 @@
+//! White space that belongs to the frame of a message and not to its text: templates write line breaks around calls and reasoning.
+//!
+//! White space alone between two markers, calls or ends of the text is left out. So are the line breaks at both ends of reasoning and
+//! those between reasoning and the answer. All other white space is text.
+
+use super::prose::Prose;
+use crate::outlet::{CallPiece, Outlet};
+
+/// The most white space that is held back, in bytes. More is text.
+const GAP: usize = 256;
+
+/// What precedes the next byte of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Edge {
+    /// Nothing: the text begins here.
+    #[default]
+    Start,
+    /// A marker or a call.
+    Marker,
+    /// The end of reasoning.
+    ReasoningEnd,
+    /// Text of the same kind.
+    Text,
+}
+
+/// The white space of one choice that may be framing; see the module.
+#[derive(Debug, Default)]
+pub(super) struct Framing {
+    edge: Edge,
+    held: String,
+    /// The text before the next byte, and `held`, are reasoning.
+    is_reasoning: bool,
+}
+
+impl Framing {
+    /// Whether text of the answer is emitted as it comes.
+    pub fn is_in_answer(&self) -> bool {
+        self.edge == Edge::Text && !self.is_reasoning
+    }
+
+    /// Whatever is held back is decided, since another event comes or the text has ended.
+    pub fn interrupt(&mut self, out: &mut dyn Outlet) {
+        if matches!(self.edge, Edge::Start | Edge::Text) { self.release(out) } else { self.leave_out(out) }
+    }
+
+    fn release(&mut self, out: &mut dyn Outlet) {
+        if !self.held.is_empty() {
+            emit(self.is_reasoning, &self.held, out);
+            self.held.clear();
+        }
+    }
+
+    fn leave_out(&mut self, out: &mut dyn Outlet) {
+        if !self.held.is_empty() {
+            out.left_out(&self.held);
+            self.held.clear();
+        }
+    }
+
+    /// A marker or a call follows.
+    fn frame(&mut self, out: &mut dyn Outlet) {
+        self.leave_out(out);
+        if self.edge != Edge::ReasoningEnd {
+            self.edge = Edge::Marker;
+        }
+    }
+
+    fn text(&mut self, text: &str, prose: Prose, out: &mut dyn Outlet) {
+        let is_reasoning = prose == Prose::Reasoning;
+        if is_reasoning != self.is_reasoning {
+            if self.edge == Edge::Text {
+                self.edge = Edge::Marker;
+            }
+            // What is held back at the beginning is the beginning of this text, too.
+            if self.edge != Edge::Start {
+                self.leave_out(out);
+            }
+            self.is_reasoning = is_reasoning;
+        }
+        let is_trimmed = is_reasoning || self.edge == Edge::ReasoningEnd;
+        if self.edge == Edge::Text && !is_reasoning || self.held.is_empty() && !is_trimmed && !is_space(text) {
+            self.edge = Edge::Text;
+            return emit(is_reasoning, text, out);
+        }
+        let body = text.trim_ascii_start();
+        self.held.push_str(&text[..text.len() - body.len()]);
+        if self.held.len() > GAP {
+            self.release(out);
+            self.edge = Edge::Text;
+        }
+        if body.is_empty() {
+            return;
+        }
+        if self.edge != Edge::Text && is_trimmed {
+            // The rest of the last line may be an indentation.
+            let rest = self.held.split_off(self.held.rfind('\n').map_or(0, |at| at + 1));
+            self.leave_out(out);
+            self.held = rest;
+        }
+        self.edge = Edge::Text;
+        let (now, later) = body.split_at(if is_reasoning { body.trim_ascii_end().len() } else { body.len() });
+        if self.held.is_empty() {
+            emit(is_reasoning, now, out);
+        } else {
+            self.held.push_str(now);
+            self.release(out);
+        }
+        if later.len() > GAP { emit(is_reasoning, later, out) } else { self.held.push_str(later) }
+    }
+}
+
+fn is_space(text: &str) -> bool {
+    text.trim_ascii_start().is_empty()
+}
+
+fn emit(is_reasoning: bool, text: &str, out: &mut dyn Outlet) {
+    if is_reasoning { out.reasoning(text) } else { out.content(text) }
+}
+
+/// An outlet that takes white space out of what frames a message.
+pub(super) struct Framed<'f> {
+    /// What is held back.
+    pub framing: &'f mut Framing,
+    /// Takes the rest.
+    pub out: &'f mut dyn Outlet,
+}
+
+impl Outlet for Framed<'_> {
+    fn content(&mut self, text: &str) {
+        self.framing.text(text, Prose::Answer, self.out);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.framing.text(text, Prose::Reasoning, self.out);
+    }
+
+    fn reasoning_ended(&mut self) {
+        self.framing.leave_out(self.out);
+        self.framing.edge = Edge::ReasoningEnd;
+    }
+
+    fn call(&mut self, piece: CallPiece<'_>) {
+        self.framing.leave_out(self.out);
+        self.framing.edge = Edge::Marker;
+        self.out.call(piece);
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.out.retract(index, reason);
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.out.warning(code, message, raw);
+    }
+
+    fn left_out(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.framing.frame(self.out);
+            self.out.left_out(text);
+        }
+    }
+}
