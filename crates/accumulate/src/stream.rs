@@ -50,6 +50,8 @@ pub(crate) struct OpenStream {
     pub error: Option<StreamError>,
     pub choices: Choices<OpenChoice>,
     oddities: Vec<Oddity>,
+    /// The tools whose schemas have unknown types, each with its warning.
+    untyped: Vec<String>,
 }
 
 impl OpenStream {
@@ -67,6 +69,7 @@ impl OpenStream {
             error: None,
             choices: Choices::default(),
             oddities: Vec::new(),
+            untyped: Vec::new(),
         }
     }
 
@@ -79,8 +82,14 @@ impl OpenStream {
         self.seed = Seed::of_response(&self.response);
         self.model = owned(start.model);
         if let (None, Some(tools)) = (&self.options.tools, start.tools) {
-            match ToolList::read(&tools.text()) {
-                Ok(tools) => self.tools = Some(Rc::new(tools)),
+            match ToolList::read_valid(&tools.text()) {
+                Ok(tools) => {
+                    for e in tools.left_out() {
+                        let message = format!("{e}; the arguments of its calls are not validated");
+                        out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
+                    }
+                    self.tools = Some(Rc::new(tools));
+                }
                 Err(e) => {
                     let message = format!("the stream's tools cannot be read, arguments are not validated: {e}");
                     out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
@@ -181,6 +190,15 @@ impl OpenStream {
         }
         if call.error.is_none() {
             judge::judge(call, rules);
+            let schema = rules.tools.and_then(|tools| tools.schema(&call.name)).and_then(Result::ok);
+            let unknown = schema.map_or(&[][..], json::Schema::unknown_types);
+            if !unknown.is_empty() && !self.untyped.contains(&call.name) {
+                let types = unknown.join(", ");
+                let message =
+                    format!("the schema of {} has types that JSON Schema does not have and that are not validated: {types}", call.name);
+                out.emit(choice.number, Warning::new(SOURCE, "unknown_type", &message));
+                self.untyped.push(call.name.clone());
+            }
         }
         call.emission = if call.error.is_some() { Emission::Refused } else { Emission::Emitted };
         if self.options.shape.is_some() {

@@ -72,7 +72,7 @@ impl Literal {
                 let quoted = *quoted;
                 return match quoted.read(text, at, self.sink(out)) {
                     Advance::End(next) if matches!(quoted, StringForm::Python { .. }) => {
-                        self.state = LiteralState::Joint;
+                        self.state = LiteralState::Joint { spaced: false };
                         Ok(Advance::On(next))
                     }
                     Advance::End(next) => {
@@ -101,7 +101,11 @@ impl Literal {
             LiteralState::Bare => return self.bare(text, at, out),
             _ => {}
         }
+        let from = at;
         let at = text.len() - text[at..].trim_ascii_start().len();
+        if let LiteralState::Joint { spaced } = &mut self.state {
+            *spaced |= at > from;
+        }
         let Some(&byte) = text.as_bytes().get(at) else { return Ok(Advance::On(at)) };
         match self.state {
             LiteralState::Value => self.value_at(text, at, out),
@@ -122,7 +126,7 @@ impl Literal {
                 Ok(self.go(LiteralState::Key, at + 1))
             }
             LiteralState::Splat => Err("the value after ** is not a dict"),
-            LiteralState::Joint => self.joint(text, at, out),
+            LiteralState::Joint { spaced } => self.joint(text, at, spaced, out),
             LiteralState::Name => self.name(byte, at, out),
             LiteralState::Colon if byte == b':' => {
                 self.sink(out).push(':');

@@ -12,7 +12,7 @@ use choice::TagChoice;
 use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use events::{SOURCE, warning_key};
-use json::ToolList;
+use json::{ToolList, ToolsError};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -48,8 +48,8 @@ pub struct Streams {
 #[derive(Debug, Default)]
 struct Built {
     looks: HashMap<String, Rc<Look>>,
-    /// The last list of tools, by its text.
-    tools: Option<(String, Rc<ToolList>)>,
+    /// The last list of tools, by its text, and what of it cannot be read.
+    tools: Option<(String, Rc<ToolList>, Vec<String>)>,
 }
 
 impl Streams {
@@ -69,6 +69,7 @@ impl Streams {
             choices: Choices::default(),
             with_text: Vec::new(),
             unknown: None,
+            unread: Vec::new(),
             warned: HashSet::new(),
             text: String::new(),
         };
@@ -82,7 +83,11 @@ impl Streams {
                 self.look("auto").unwrap_or_else(|_| Rc::new(Look::of(Vec::new())))
             })
         });
-        let tools = options.tools.clone().or_else(|| Some(self.tools(&start.tools.map(Json::text)?)));
+        let tools = options.tools.clone().or_else(|| {
+            let (tools, unread) = self.tools(&start.tools.map(Json::text)?);
+            tag.unread = unread;
+            Some(tools)
+        });
         let tools = tools.or_else(|| options.needs_tools.then(Rc::default));
         // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
@@ -100,15 +105,23 @@ impl Streams {
         Ok(look)
     }
 
-    fn tools(&self, json: &str) -> Rc<ToolList> {
+    /// The tools of a list, and what of it cannot be read, for warnings.
+    fn tools(&self, json: &str) -> (Rc<ToolList>, Vec<String>) {
         let mut built = self.built.borrow_mut();
-        if let Some((_, tools)) = built.tools.as_ref().filter(|(text, _)| text == json) {
-            return Rc::clone(tools);
+        if let Some((_, tools, unread)) = built.tools.as_ref().filter(|(text, ..)| text == json) {
+            return (Rc::clone(tools), unread.clone());
         }
-        // A list that cannot be read must not let every name count: it holds no tool.
-        let tools = Rc::new(ToolList::read(json).unwrap_or_default());
-        built.tools = Some((json.to_owned(), Rc::clone(&tools)));
-        tools
+        let (tools, unread) = match ToolList::read_valid(json) {
+            Ok(tools) => {
+                let unread = |e: &ToolsError| format!("{e}; its calls stay text");
+                let unread = tools.left_out().iter().map(unread).collect();
+                (Rc::new(tools), unread)
+            }
+            // A list that cannot be read must not let every name count: it holds no tool.
+            Err(e) => (Rc::default(), vec![format!("the stream's tools cannot be read, all calls stay text: {e}")]),
+        };
+        built.tools = Some((json.to_owned(), Rc::clone(&tools), unread.clone()));
+        (tools, unread)
     }
 }
 
@@ -122,6 +135,8 @@ pub struct Tag {
     with_text: Vec<usize>,
     /// A name in `stream_start` that is not in the table, for one warning.
     unknown: Option<UnknownDialect>,
+    /// What cannot be read of the tools in `stream_start`, for a warning each.
+    unread: Vec<String>,
     /// Warnings of this command that are in the input, since the stream has been through it before.
     warned: HashSet<String>,
     /// The text at hand, where it had escapes.
@@ -146,6 +161,7 @@ impl Tag {
             choices: Choices::default(),
             with_text: Vec::new(),
             unknown: self.unknown.clone(),
+            unread: self.unread.clone(),
             warned: HashSet::new(),
             text: String::new(),
         }
@@ -197,6 +213,9 @@ impl Machine for Tag {
                 if let Some(unknown) = self.unknown.take() {
                     let message = format!("{unknown}; all dialects are tried");
                     out.emit(0, Warning::new(SOURCE, "unknown_dialect", &message));
+                }
+                for message in self.unread.drain(..) {
+                    out.emit(0, Warning::new(SOURCE, "tools_unread", &message));
                 }
                 return;
             }

@@ -125,7 +125,7 @@ fn dialect<'d>(
         },
     };
     let framing = framing(row, base.map_or(NO_FRAMING, |base| *base.framing))?;
-    let forms = match (form::read(row)?, base) {
+    let forms = match (form::read(row, framing.messages)?, base) {
         (Some(forms), _) => forms,
         (None, Some(base)) => base.forms,
         (None, None) if framing.messages => &[],

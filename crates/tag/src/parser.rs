@@ -210,7 +210,7 @@ impl Parser {
             }
         };
         let held = std::mem::take(&mut self.held);
-        self.router.finish_text(&mode, &held, out);
+        self.router.finish_text(&mode, &held, cut, out);
         self.router.emitter.finish(cut, out);
     }
 

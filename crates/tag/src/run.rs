@@ -94,12 +94,14 @@ impl Run {
                 Step::Fail(_, why) => return Err(why),
             }
         }
-        self.whole_at_end(cut, tools, calls).map(|()| at)
+        let is_all = text[at..].trim_ascii().is_empty();
+        self.whole_at_end(cut, is_all, tools, calls).map(|()| at)
     }
 
     fn whole_at_end(
         &mut self,
         cut: bool,
+        is_all: bool,
         tools: Option<&ToolList>,
         calls: &mut FoundCalls,
     ) -> Result<(), &'static str> {
@@ -110,8 +112,10 @@ impl Run {
                 match &mut self.engine {
                     Engine::Free(free) if !cut => free.finish(&self.name, &context, calls)?,
                     Engine::Envelope(e) if e.may_end() => return Ok(()),
-                    Engine::Expression(e) if !cut && e.may_end() => return Ok(()),
-                    Engine::None if n >= self.form.call.len() => {}
+                    Engine::Expression(e) if (!cut || is_all) && e.may_end() => return Ok(()),
+                    // Only closing markers are missing.
+                    Engine::Params(params) if !cut && params.is_done() => {}
+                    Engine::None if n >= self.form.call.len() || (!cut && self.has_begun && self.is_deep) => {}
                     Engine::None if !cut && may_lack(&self.form.call[n..]) => calls.arguments("{}"),
                     _ => return Err("the text ends before the call is complete"),
                 }

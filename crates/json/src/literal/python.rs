@@ -133,16 +133,17 @@ impl Literal {
             return Advance::Hold(at);
         }
         let (state, width) = match marks {
-            2 => (LiteralState::Joint, 2),
+            2 => (LiteralState::Joint { spaced: false }, 2),
             n => (LiteralState::Text(StringForm::Python { quote, triple: n == 3, raw }), n),
         };
         self.go(state, at + width)
     }
 
-    /// Reads on after a string of Python: the next string joins it, with its prefix; anything else ends it.
-    pub(super) fn joint(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
+    /// Reads on after a string of Python: the next string joins it, with its prefix after white space; anything else ends it. Letters
+    /// right after a quotation mark are no prefix: a model that writes `"A "b" c"` forgot to escape the quotation marks.
+    pub(super) fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> Outcome {
         let rest = &text.as_bytes()[at..];
-        let letters = rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count();
+        let letters = if spaced { rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count() } else { 0 };
         match rest.get(letters) {
             None if string::prefix(&text[at..]).is_some() => return Ok(Advance::Hold(at)),
             Some(b'"' | b'\'') => {

@@ -74,8 +74,10 @@ pub(super) enum LiteralState {
         raw: bool,
     },
     Text(StringForm),
-    /// After a string of Python, which another may join.
-    Joint,
+    /// After a string of Python, which another may join; `spaced`: after white space.
+    Joint {
+        spaced: bool,
+    },
     Number(Number),
     /// Inside a word, and after one that may be the name of an argument.
     Word,

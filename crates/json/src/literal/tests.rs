@@ -93,6 +93,8 @@ fn strings_of_python() {
             ("'a'\n  \"b\" '''c'''", r#""abc""#),
             ("('a'\n 'b')", r#""ab""#),
             ("'a' q", r#""a" …"#),
+            ("'a''b'", r#""ab""#),
+            (r#""A "b" c""#, r#""A " …"#),
             ("'a' rx'b'", r#""a" …"#),
             ("x'a'", "! unexpected text where a value should begin"),
             ("'日本語 😀\u{7f}\u{9b}\u{a0}\u{1b}'", "\"日本語 😀\\u007f\\u009b\u{a0}\\u001b\""),

@@ -17,14 +17,14 @@ const MAX_FORMS: usize = 16;
 type Around = (&'static str, &'static str, &'static str);
 
 /// The forms of a dialect: its own, and those in `also`, which have its `calls` and `parameter` unless they give theirs. `None`
-/// where it gives none.
-pub(super) fn read(row: &NotationRow<'_>) -> Result<Option<&'static [Form]>, Fault> {
+/// where it gives none. `begins`: they count only where a message begins.
+pub(super) fn read(row: &NotationRow<'_>, begins: bool) -> Result<Option<&'static [Form]>, Fault> {
     let spellings = MarkerSpellings::read(row)?;
     if row.text("call")?.is_none() {
         let lone = FORM_KEYS.iter().chain(&["also", "spellings"]).find(|key| row.has(key));
         return lone.map_or(Ok(None), |key| Err(row.fault(format!("'{key}' without 'call'; expected both"))));
     }
-    let first = form(row, &spellings, None, None)?;
+    let first = form(row, &spellings, begins, None, None)?;
     let (calls, parameter) = (calls(row)?, parameters(row, &spellings)?);
     let also = row.tables("also")?.unwrap_or_default();
     if also.len() >= MAX_FORMS {
@@ -33,7 +33,7 @@ pub(super) fn read(row: &NotationRow<'_>) -> Result<Option<&'static [Form]>, Fau
     let mut forms = vec![first];
     for row in &also {
         row.expect(FORM_KEYS)?;
-        forms.push(form(row, &spellings, calls, parameter)?);
+        forms.push(form(row, &spellings, begins, calls, parameter)?);
     }
     spellings.expect_used()?;
     Ok(Some(all(forms)))
@@ -50,6 +50,7 @@ fn parameters(row: &NotationRow<'_>, spellings: &MarkerSpellings) -> Result<Opti
 fn form(
     row: &NotationRow<'_>,
     spellings: &MarkerSpellings,
+    begins: bool,
     around: Option<Around>,
     parameter: Option<ParamForm>,
 ) -> Result<Form, Fault> {
@@ -67,7 +68,7 @@ fn form(
     // Without a marker a call can be distinguished from text only where a message begins, and by a known tool.
     let bare = !marked && section.is_none();
     let scope = match row.flag("line_start")? {
-        _ if bare => Scope::Message,
+        _ if bare || begins => Scope::Message,
         Some(true) => Scope::Line,
         _ => Scope::Anywhere,
     };

@@ -39,6 +39,10 @@ impl Params {
             };
             let step = match step {
                 Step::More(n) if last && self.ends_here(n == rest.len()) => self.end_at_closers(context, calls),
+                Step::More(n) if last && n == rest.len() && self.has_ended() => {
+                    self.end_value(context, calls);
+                    self.close(n, calls)
+                }
                 step => step,
             };
             match step {

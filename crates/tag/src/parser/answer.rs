@@ -89,7 +89,7 @@ impl Router {
 
     /// Whether a marker's meaning counts at this place.
     fn counts(&mut self, target: MarkerMeaning, exclusion: Exclusion) -> bool {
-        let Position { is_first, is_framed, quote } = &mut self.position;
+        let Position { is_first, is_framed, quote, .. } = &mut self.position;
         match target {
             // A marker that does not begin a call here may still be left out: Inkling's calls begin like its other messages.
             MarkerMeaning::Dropped => !quote.is_quoted(),
@@ -107,6 +107,16 @@ impl Router {
             MarkerMeaning::Message => quote.is_cited() || !quote.is_quoted(),
             MarkerMeaning::Foreign(false) => !quote.is_quoted(),
         }
+    }
+
+    /// Whether a text is a marker that is left out here.
+    pub fn drops(&mut self, text: &str) -> bool {
+        let look = Rc::clone(&self.look);
+        let marker = look.longest(text).filter(|marker| marker.text == text);
+        marker.is_some_and(|marker| {
+            let drops = |t: &MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
+            marker.meanings.iter().any(|t| drops(t) && self.counts(*t, Exclusion::Nothing))
+        })
     }
 
     /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted one.

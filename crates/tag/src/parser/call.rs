@@ -74,10 +74,18 @@ impl Router {
 
     /// The text ended in a call. Returns the text that is to be read again.
     pub fn finish_call(&mut self, mut call: Box<OpenCall>, cut: bool, out: &mut dyn Outlet) -> (Mode, String) {
+        let is_bare = cut && matches!(call.status, CallStatus::Nothing) && call.contest.is_bare();
         match call.contest.finish(cut, self.tools.as_deref()) {
             Ok(()) => {
                 self.write(&mut call, out);
                 self.end(*call, out)
+            }
+            Err(_) if is_bare => {
+                let raw = std::mem::take(&mut call.contest.raw);
+                let why = "not a call: the text ends after the marker of a call, which is left out";
+                self.emitter.warn("tag_unparsed", why, &raw, out);
+                self.emitter.left_out(&raw, out);
+                (call.within.into(), String::new())
             }
             // Where the text ends inside a call, all of it is that call's text.
             Err(why) => {

@@ -76,6 +76,11 @@ impl Contest {
         self.raw.trim_ascii().is_empty() || self.candidates.iter().any(|c| c.is_live() && c.run.is_marked(""))
     }
 
+    /// Whether the text is markers of a candidate and nothing more.
+    pub fn is_bare(&self) -> bool {
+        self.candidates.iter().any(|c| !c.has_failed() && c.at == self.raw.len() && c.run.is_bare())
+    }
+
     /// One form, whose call was named by what came before the text.
     pub fn named(form: &'static Form, name: &str) -> Contest {
         let mut calls = FoundCalls::default();

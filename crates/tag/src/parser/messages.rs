@@ -54,7 +54,7 @@ impl Router {
         // No farther than the longest header reaches: text that looks like many headers is searched once.
         let end = cut(text, LONGEST + MESSAGE.len()).find(MESSAGE);
         let fields = &text[..end.unwrap_or(text.len())];
-        if !is_header(fields) {
+        if !is_header(fields, end.is_some()) {
             // It is text of the state that it came from.
             let mode = match header.body {
                 Some(prose) => Mode::Body(prose, Exclusion::All),
@@ -64,6 +64,8 @@ impl Router {
         }
         let Some(end) = end else { return (Mode::Header(header), Step::More(0)) };
         let length = end + MESSAGE.len();
+        // LLM-jp writes a space after each marker (<https://github.com/llm-jp/llm-jp-tokenizer/pull/32>).
+        self.position.skips_space = fields.contains("|> ");
         if header.is_quoted {
             let prose = self.literal(Prose::Answer, &text[..length], out);
             // The body is quoted as its header is.
@@ -96,6 +98,10 @@ impl Router {
 
     /// The body of a message for the user or for the model itself: just as it is, up to its end.
     pub fn body(&mut self, prose: Prose, exclusion: Exclusion, text: &str, out: &mut dyn Outlet) -> Transition {
+        if std::mem::take(&mut self.position.skips_space) && text.starts_with(' ') {
+            out.left_out(" ");
+            return (Mode::Body(prose, exclusion), Step::On(1));
+        }
         let (mut emitted, mut i) = (0, 0);
         while let Some(at) = memchr::memchr(b'<', &text.as_bytes()[i..]).map(|n| i + n) {
             let rest = &text[at..];
@@ -160,7 +166,7 @@ impl Router {
     }
 
     /// The text has ended outside calls; `held` was held back.
-    pub fn finish_text(&mut self, mode: &Mode, held: &str, out: &mut dyn Outlet) {
+    pub fn finish_text(&mut self, mode: &Mode, held: &str, cut: bool, out: &mut dyn Outlet) {
         match mode {
             Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) => {
                 self.emitter.decide(Prose::Answer, out);
@@ -169,6 +175,17 @@ impl Router {
             Mode::Header(OpenHeader { is_quoted: false, .. }) => {
                 let message = "not a call: the text ends inside the message header";
                 self.emitter.warn("tag_unparsed", message, held, out);
+                if cut {
+                    // It holds no text.
+                    self.emitter.decide(Prose::Answer, out);
+                    return out.left_out(held);
+                }
+            }
+            // The end decides that no longer marker comes.
+            Mode::Answer(Exclusion::Nothing | Exclusion::Unmarked) if self.drops(held) => return out.left_out(held),
+            Mode::ToolBody(_) => {
+                let message = "not a call: the text ends before the arguments";
+                self.emitter.warn("tag_unparsed", message, "", out);
             }
             _ => {}
         }
@@ -188,7 +205,7 @@ pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
 
 /// The state that the end of the prompt leads to: a body, or none where it is not a header.
 pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
-    let header = prefill[prefill.rfind(START[0])?..].strip_suffix(MESSAGE).filter(|header| is_header(header))?;
+    let header = prefill[prefill.rfind(START[0])?..].strip_suffix(MESSAGE).filter(|header| is_header(header, true))?;
     Some(match recipient(header) {
         Recipient::Model => Mode::Body(Prose::Reasoning, Exclusion::Nothing),
         Recipient::User => Mode::Body(Prose::Answer, Exclusion::Nothing),
@@ -196,8 +213,8 @@ pub(super) fn prefilled(prefill: &str) -> Option<Mode> {
     })
 }
 
-/// Whether a text is a header, or the beginning of one.
-fn is_header(text: &str) -> bool {
+/// Whether a text is a header or, if it is not complete, the beginning of one.
+fn is_header(text: &str, is_complete: bool) -> bool {
     if text.len() > LONGEST {
         return false;
     }
@@ -206,8 +223,10 @@ fn is_header(text: &str) -> bool {
         if c == '<' {
             match find(TOKENS, rest) {
                 Match::Full(length) => rest = &rest[length..],
-                Match::Partial => return true,
-                Match::No => return false,
+                Match::Partial if !is_complete || rest == "<" => return true,
+                // A stray `<` before a marker does not hide it.
+                Match::No if rest[1..].starts_with('<') => rest = &rest[1..],
+                Match::Partial | Match::No => return false,
             }
         } else if c.is_alphanumeric() || matches!(c, ' ' | '=' | '_' | '-' | '.' | ':' | '/') {
             rest = &rest[c.len_utf8()..];
@@ -235,7 +254,7 @@ fn recipient(header: &str) -> Recipient {
     // The last of several channels counts: a model that begins its header anew does not end the first
     // (<https://github.com/ggml-org/llama.cpp/issues/27720>).
     let channel = header.rfind("<|channel|>").map(|at| &header[at + "<|channel|>".len()..]);
-    let channel = channel.map(|text| text.split([' ', '<']).next().unwrap_or_default());
+    let channel = channel.map(|text| text.trim_start_matches(' ').split([' ', '<']).next().unwrap_or_default());
     match to {
         Some("self") => Recipient::Model,
         None | Some("user" | "all" | "assistant" | "") => match channel {
@@ -264,9 +283,12 @@ mod tests {
             (" to=user", Recipient::User),
             ("<|start|>assistant to=self", Recipient::Model),
             (" to=f", Recipient::Tool("f".into(), false)),
+            ("<|start|> assistant<|channel|> analysis", Recipient::Model),
+            ("<|channel|>commentary to=functions.f <", Recipient::Tool("f".into(), true)),
+            ("<|channel|>commentary to=functions.f <<|constrain|>json", Recipient::Tool("f".into(), true)),
             ("<|channel|>commentary to=assistant<|channel|>analysis", Recipient::Model),
         ] {
-            assert!(is_header(header));
+            assert!(is_header(header, true) && is_header(header, false));
             assert_eq!(recipient(header), want, "{header}");
         }
         for (header, want) in [
@@ -278,6 +300,11 @@ mod tests {
         ] {
             assert_eq!(is_assistants(header), want, "{header}");
         }
-        assert!(!is_header("<|channel|>x\ny") && !is_header("<|start|>a<|end|>") && is_header("<|start|>a<|cha"));
+        for is_complete in [true, false] {
+            for text in ["<|channel|>x\ny", "<|start|>a<|end|>", "<|start|>a< b", "<|start|>a<|cha<|"] {
+                assert!(!is_header(text, is_complete), "{text}");
+            }
+            assert_eq!(is_header("<|start|>a<|cha", is_complete), !is_complete);
+        }
     }
 }

@@ -32,13 +32,15 @@ pub(super) struct Position {
     pub is_first: bool,
     /// A marker that opens a frame came: the other markers of the frame are left out, too.
     pub is_framed: bool,
+    /// A space that comes next belongs to the frame.
+    pub skips_space: bool,
     pub quote: Quote,
 }
 
 impl Position {
     /// At the beginning of a message.
     pub fn new() -> Position {
-        Position { is_first: true, is_framed: false, quote: Quote::default() }
+        Position { is_first: true, is_framed: false, skips_space: false, quote: Quote::default() }
     }
 
     /// Another message begins: after reasoning, and after a header.

@@ -119,6 +119,16 @@ impl Run {
         self.whole == 0
     }
 
+    /// Whether nothing but markers was read since the last call.
+    pub fn is_bare(&self) -> bool {
+        let is_inside = match self.place {
+            Place::Inside => true,
+            Place::Part(n) => n > 0 || self.in_section,
+            _ => false,
+        };
+        is_inside && !self.has_begun && matches!(self.engine, Engine::None)
+    }
+
     /// Whether the section begins with other text than a call.
     pub fn is_noise(&self) -> bool {
         matches!(self.place, Place::Noise | Place::Over)

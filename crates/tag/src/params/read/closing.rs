@@ -77,6 +77,15 @@ impl Params {
         }
     }
 
+    /// Whether the text may end here: after a parameter.
+    pub(super) fn has_ended(&self) -> bool {
+        match self.state {
+            ParamsState::Between => !self.given.is_empty(),
+            ParamsState::Closed => true,
+            _ => false,
+        }
+    }
+
     pub(super) fn is_suspended(&self) -> bool {
         self.behind <= HELD && self.value.as_ref().is_some_and(ParamValue::is_suspended)
     }

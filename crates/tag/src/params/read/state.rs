@@ -83,6 +83,11 @@ impl Params {
         }
     }
 
+    /// Whether the parameters have ended.
+    pub fn is_done(&self) -> bool {
+        self.state == ParamsState::Done
+    }
+
     /// The parameter or the closer that the text begins with.
     pub(super) fn next(&self, text: &str) -> Match<Follower> {
         let closer = find(self.form.call_closers, text);
