@@ -83,6 +83,7 @@ impl Args {
             dialects,
             always: self.when == When::Always,
             needs_tools: false,
+            by_model: false,
             tools: self
                 .tools
                 .as_deref()

@@ -194,8 +194,10 @@ impl OpenStream {
             let unknown = schema.map_or(&[][..], json::Schema::unknown_types);
             if !unknown.is_empty() && !self.untyped.contains(&call.name) {
                 let types = unknown.join(", ");
-                let message =
-                    format!("the schema of {} has types that JSON Schema does not have and that are not validated: {types}", call.name);
+                let message = format!(
+                    "the schema of {} has types that JSON Schema does not have and that are not validated: {types}",
+                    call.name
+                );
                 out.emit(choice.number, Warning::new(SOURCE, "unknown_type", &message));
                 self.untyped.push(call.name.clone());
             }

@@ -74,9 +74,7 @@ impl ToolList {
     /// The first mistake, but for those in `mcpServers`.
     pub fn read_beside_servers(text: &str) -> Result<(ToolList, Option<String>), ToolsError> {
         match lists(text)? {
-            (Some(list), servers) => {
-                Ok((ToolList::of_entries(list).complete()?, servers.map(|s| s.text().to_owned())))
-            }
+            (Some(list), servers) => Ok((ToolList::of_entries(list).complete()?, servers.map(|s| s.text().to_owned()))),
             (None, Some(servers)) => Ok((ToolList::default(), Some(servers.text().to_owned()))),
             (None, None) => Err(ToolsError::NoArray),
         }
@@ -221,7 +219,10 @@ impl ToolList {
 
     /// A mistake in the tool that comes next.
     fn mistake(&self, name: Option<String>, fault: ToolFault) -> ToolsError {
-        ToolsError::Tool(ToolPlace { number: self.tools.len() + self.provider.len() + self.left_out.len() + 1, name }, fault)
+        ToolsError::Tool(
+            ToolPlace { number: self.tools.len() + self.provider.len() + self.left_out.len() + 1, name },
+            fault,
+        )
     }
 }
 

@@ -80,7 +80,7 @@ impl Expression {
     fn between(&mut self, text: &str, context: &Context<'_>, calls: &mut FoundCalls) -> Step {
         let form = self.form;
         // A list needs its comma. Elsewhere separators may be missing or repeated.
-        let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && form.separators.contains(&c));
+        let skip = |c: char| c.is_ascii_whitespace() || (!form.list && self.done > 0 && separates(form, c));
         let at = text.len() - text.trim_start_matches(skip).len();
         let Some(first) = text[at..].chars().next() else { return Step::On(at) };
         self.state = match (&self.state, first) {
@@ -166,14 +166,19 @@ impl Expression {
         };
         calls.done();
         self.done += 1;
-        let (state, step) = match (self.form.list, self.form.separators) {
+        let (state, step) = match (self.form.list, separates(self.form, ',')) {
             (true, _) => (ExpressionState::After, Step::Whole(end)),
-            (false, []) => (ExpressionState::End, Step::Done(end)),
-            (false, _) => (ExpressionState::Name, Step::Whole(end)),
+            (false, true) => (ExpressionState::Name, Step::Whole(end)),
+            (false, false) => (ExpressionState::End, Step::Done(end)),
         };
         self.state = state;
         step
     }
+}
+
+/// Whether a character may be between two calls. Gemma writes a frame for each call, and at times several calls in one.
+fn separates(form: &ExpressionForm, c: char) -> bool {
+    form.separators.contains(&c) || (c == ',' && matches!(form.arguments, ArgumentStyle::Gemma { .. }))
 }
 
 /// The names for positional arguments: the tool's parameters, in the order of its schema.

@@ -1,6 +1,6 @@
 //! The dialects that are searched for in a stream, compiled into one list of markers.
 
-use crate::dialect::{Dialect, Form, PromptReasoning, ReasoningEnd};
+use crate::dialect::{Dialect, Form, KnownTool, PromptReasoning, ReasoningEnd};
 use crate::form::{beginnings, first};
 use crate::table::Dialects;
 use std::collections::BTreeSet;
@@ -59,6 +59,8 @@ pub struct Look {
     pub(crate) ends: Vec<(&'static Form, bool)>,
     /// Whether messages have headers.
     pub(crate) has_messages: bool,
+    /// Whether the first header may begin without a marker, since the prompt may end inside it.
+    pub(crate) has_bare_headers: bool,
 }
 
 /// A name that no dialect has.
@@ -114,6 +116,20 @@ impl Look {
 
     /// Searches for these dialects.
     pub(crate) fn of(dialects: Vec<&'static Dialect>) -> Look {
+        Look::with(dialects, |_| true)
+    }
+
+    /// Searches for all dialects, but for forms that prose can have, too, where they are not those of `own`: calls without a marker, fences,
+    /// lines such as `Action: f`.
+    pub(crate) fn certain(known: &Dialects, own: Option<&'static Dialect>) -> Look {
+        let is_own = |d: &Dialect| own.is_some_and(|own| std::ptr::eq(own, d));
+        // Of forms that are alike the first dialect's counts.
+        let (first, others): (Vec<_>, Vec<_>) = known.all().partition(|d| is_own(d));
+        Look::with([first, others].concat(), is_own)
+    }
+
+    /// Searches for these dialects. `reads_prose`: those of which forms count that prose can have, too.
+    fn with(dialects: Vec<&'static Dialect>, reads_prose: impl Fn(&Dialect) -> bool) -> Look {
         let many = dialects.len() > 1;
         let mut markers: Vec<Marker> = Vec::new();
         let mut add = |text: &'static str, target: MarkerMeaning| match markers.iter_mut().find(|m| m.text == text) {
@@ -122,10 +138,11 @@ impl Look {
         };
         let (mut unmarked, mut reasoning, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         let mut bodies = Vec::new();
-        let (mut prefilled, mut has_messages) = (PromptReasoning::No, false);
+        let (mut prefilled, mut has_messages, mut has_bare_headers) = (PromptReasoning::No, false, false);
         for dialect in dialects.iter().filter(|d| !many || d.read_as.is_none()) {
             let framing = dialect.framing;
-            for form in dialect.forms {
+            let reads_prose = reads_prose(dialect);
+            for form in dialect.forms.iter().filter(|form| reads_prose || form.needs == KnownTool::Listed) {
                 if let Some(body) = form.body() {
                     bodies.push((form, beginnings(&form.call[body..])));
                     continue;
@@ -171,6 +188,7 @@ impl Look {
                 _ => PromptReasoning::Perhaps,
             };
             has_messages |= framing.messages;
+            has_bare_headers |= framing.messages && reads_prose;
         }
         if has_messages {
             ["<|start|>", "<|channel|>"].iter().for_each(|token| add(token, MarkerMeaning::Message));
@@ -200,6 +218,7 @@ impl Look {
             prefilled,
             ends,
             has_messages,
+            has_bare_headers,
             markers,
         };
         for (at, marker) in look.markers.iter().enumerate() {

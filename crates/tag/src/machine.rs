@@ -1,13 +1,16 @@
 //! The machine of `tag-parse`: it takes the calls out of the text of a stream and emits them as `tool_call_delta` events.
 
+mod alone;
 mod choice;
 mod events;
 #[cfg(test)]
 mod tests;
 
+use crate::dialect::Dialect;
 use crate::look::{Look, UnknownDialect};
 use crate::parser::Parser;
 use crate::table::Dialects;
+use alone::AloneReading;
 use choice::TagChoice;
 use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
@@ -27,6 +30,9 @@ pub struct Options {
     pub dialects: Dialects,
     /// Streams with native calls are read, too.
     pub always: bool,
+    /// Where `stream_start` names no dialect, the model's name decides which forms count that prose can have, too: those of its family. Of a
+    /// model whose family is not known, a call in such a form counts only where it stands alone and fits the schema of a listed tool.
+    pub by_model: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
     /// A call must name a tool of a list: without a list, text stays text. Otherwise any name counts where no list is known.
@@ -76,7 +82,16 @@ impl Streams {
         if !active {
             return tag;
         }
-        let look = options.look.clone().unwrap_or_else(|| {
+        let (look, mut alone) = (options.look.clone(), None);
+        let look = look.or_else(|| {
+            if !options.by_model || start.dialect.is_some() {
+                return None;
+            }
+            let family = options.dialects.of_model(&start.model.unwrap_or_default().str());
+            alone = family.is_none().then(|| self.look("auto").ok()).flatten();
+            Some(self.certain(family))
+        });
+        let look = look.unwrap_or_else(|| {
             let names = start.dialect.map_or(Cow::Borrowed("auto"), Text::str);
             self.look(&names).unwrap_or_else(|unknown| {
                 tag.unknown = Some(unknown);
@@ -92,8 +107,15 @@ impl Streams {
         // Without a `stream_start` the prompt is taken for empty: a missing one is no reason to hold text back.
         let prefill = options.prefill.clone().or_else(|| start.prefill.map(|text| text.str().into_owned()));
         let prefill = if started { prefill } else { Some(prefill.unwrap_or_default()) };
-        tag.setting = Some(Setting { look, tools, prefill, eager: options.eager });
+        tag.setting = Some(Setting { look, alone, tools, prefill, eager: options.eager });
         tag
+    }
+
+    /// What is searched for where a model writes no dialect, or that of its family.
+    fn certain(&self, family: Option<&'static Dialect>) -> Rc<Look> {
+        let name = format!("of {}", family.map_or("none", |d| d.name));
+        let mut built = self.built.borrow_mut();
+        Rc::clone(built.looks.entry(name).or_insert_with(|| Rc::new(Look::certain(&self.options.dialects, family))))
     }
 
     fn look(&self, names: &str) -> Result<Rc<Look>, UnknownDialect> {
@@ -147,6 +169,8 @@ pub struct Tag {
 #[derive(Clone, Debug)]
 struct Setting {
     look: Rc<Look>,
+    /// All forms, where calls in some of them must stand alone.
+    alone: Option<Rc<Look>>,
     tools: Option<Rc<ToolList>>,
     prefill: Option<String>,
     eager: bool,
@@ -196,11 +220,15 @@ impl Tag {
 fn place(setting: &Option<Setting>, choices: &mut Choices<TagChoice>, number: u32) -> Option<usize> {
     let setting = setting.as_ref()?;
     Some(choices.place(number, || {
-        let mut parser = Parser::new(Rc::clone(&setting.look), setting.tools.clone(), setting.prefill.as_deref());
-        if setting.eager {
-            parser.emit_beginning();
-        }
-        TagChoice::new(number, parser)
+        let parser = |look: &Rc<Look>| {
+            let mut parser = Parser::new(Rc::clone(look), setting.tools.clone(), setting.prefill.as_deref());
+            if setting.eager {
+                parser.emit_beginning();
+            }
+            parser
+        };
+        let alone = setting.alone.as_ref().map(|look| Box::new(AloneReading::new(parser(look), setting.tools.clone())));
+        TagChoice::new(number, parser(&setting.look), alone)
     }))
 }
 

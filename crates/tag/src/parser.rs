@@ -58,6 +58,7 @@ mod tests;
 use crate::calls::Step;
 use crate::look::Look;
 use crate::outlet::Outlet;
+pub(crate) use beginning::Beginning as Kept;
 use emitter::Emitter;
 use framing::{Framed, Framing};
 use json::ToolList;

@@ -48,6 +48,21 @@ impl Dialects {
         self.own.iter().copied().chain(ALL)
     }
 
+    /// The dialect of the family that a model belongs to by its name, such as `Qwen/Qwen3-Coder-30B-A3B-Instruct`: the one whose longest name or
+    /// alias the model's name begins with, signs aside.
+    pub fn of_model(&self, model: &str) -> Option<&'static Dialect> {
+        let letters = |name: &str| -> String {
+            name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+        };
+        let model = letters(model.rsplit('/').next().unwrap_or(model));
+        let length = |dialect: &Dialect| {
+            let names = dialect.aliases.iter().copied().chain([dialect.name]).map(letters);
+            names.filter(|name| name.len() > 2 && model.starts_with(name)).map(|name| name.len()).max()
+        };
+        let fitting = self.all().enumerate().filter_map(|(n, d)| Some((length(d)?, std::cmp::Reverse(n), d)));
+        fitting.max_by_key(|(length, n, _)| (*length, *n)).map(|(.., d)| d)
+    }
+
     /// The dialect of this name or alias.
     pub fn named(&self, name: &str) -> Option<&'static Dialect> {
         self.all().find(|d| d.is_named(name))
@@ -77,6 +92,25 @@ mod tests {
             let usual = dialect.read_as.map(|name| Dialect::named(name).expect("a dialect of the table"));
             let at = |name: &str| ALL.iter().position(|d| d.name == name);
             assert!(usual.is_none_or(|usual| at(usual.name) < at(dialect.name)), "{}", dialect.name);
+        }
+    }
+
+    #[test]
+    fn a_models_name_tells_its_family() {
+        let of = |model: &str| Dialects::default().of_model(model).map_or("none", |d| d.name);
+        for (model, dialect) in [
+            ("Qwen/Qwen3-Coder-30B-A3B-Instruct", "qwen3-coder-xml"),
+            ("qwen2.5:7b", "hermes"),
+            ("meta-llama/Llama-3.3-70B-Instruct", "llama3-json"),
+            ("llama4-scout", "llama4-pythonic"),
+            ("openai/gpt-oss-20b", "harmony"),
+            ("zai-org/GLM-4.7", "glm47"),
+            ("DeepSeek-V3.1-Terminus", "deepseek-v31"),
+            ("gpt-4o", "none"),
+            ("m", "none"),
+            ("", "none"),
+        ] {
+            assert_eq!(of(model), dialect, "{model}");
         }
     }
 

@@ -52,6 +52,7 @@ impl Service {
         let streams = tag::Streams::new(tag::Options {
             always: true,
             needs_tools: true,
+            by_model: true,
             dialects: source.dialects(),
             ..tag::Options::default()
         });

@@ -173,11 +173,13 @@ fn calls_without_a_list() {
 fn calls_of_gemma() {
     let rows: &[(&str, &[&str], &str)] = &[
         ("call:f{a:<|\"|>x<|\"|>,n:42}<tool_call|>", &[r#"f {"a":"x","n":42}"#], r#"done "<tool_call|>""#),
-        (":f{o:{k:true},l:[1,2]}", &[r#"f {"o":{"k":true},"l":[1,2]}"#], r#"done """#),
-        ("f{a:null}", &[r#"f {"a":null}"#], r#"done """#),
-        ("call:c{}", &["c {}"], r#"done """#),
-        ("c{}", &["c {}"], r#"done """#),
-        ("call:functions.f{}", &["f {}"], r#"done """#),
+        (":f{o:{k:true},l:[1,2]}", &[r#"f {"o":{"k":true},"l":[1,2]}"#], r#"ends """#),
+        ("f{a:null}", &[r#"f {"a":null}"#], r#"ends """#),
+        ("call:c{}", &["c {}"], r#"ends """#),
+        ("c{}", &["c {}"], r#"ends """#),
+        ("call:functions.f{}", &["f {}"], r#"ends """#),
+        ("call:c{}call:f{n:1}<tool_call|>", &["c {}", r#"f {"n":1}"#], r#"done "<tool_call|>""#),
+        ("call:c{}, call:c{} So", &["c {}", "c {}"], r#"done "So""#),
         ("call:h{}", &[], "! the tool is not in the list"),
         ("call:f(a=1)", &[], "! the tool is not in the list"),
         ("call f{}", &[], "! the tool is not in the list"),

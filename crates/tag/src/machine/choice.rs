@@ -1,5 +1,6 @@
 //! One choice of a stream, whose text is read.
 
+use super::alone::AloneReading;
 use super::events::Events;
 use crate::outlet::{DROPPED, Outlet};
 use crate::parser::Parser;
@@ -12,6 +13,8 @@ use std::collections::HashSet;
 pub(super) struct TagChoice {
     number: u32,
     parser: Parser,
+    /// The reading that counts if calls stand alone, while that is possible.
+    alone: Option<Box<AloneReading>>,
     /// The provider sent calls of its own, so that all text is text.
     pub is_native: bool,
     /// Its parser was given text since the last event that interrupts all choices.
@@ -22,18 +25,24 @@ pub(super) struct TagChoice {
 
 impl TagChoice {
     /// A choice of this number, before its first text.
-    pub fn new(number: u32, parser: Parser) -> TagChoice {
-        TagChoice { number, parser, is_native: false, has_text: false, calls: Vec::new() }
+    pub fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
+        TagChoice { number, parser, alone, is_native: false, has_text: false, calls: Vec::new() }
     }
 
     /// Takes the next piece of the text. Passes the line on where the text is all that its parser finds.
     #[inline]
     pub fn text(&mut self, text: &str, warned: &HashSet<String>, sink: &mut dyn Sink) {
-        if self.is_native || text.is_empty() || self.parser.passes(text) {
+        if self.is_native || text.is_empty() || (self.alone.is_none() && self.parser.passes(text)) {
             return sink.pass();
         }
         let mut events = Events::new(sink, self.number, &mut self.calls, warned);
-        self.parser.push(text, &mut events);
+        match self.alone.take() {
+            Some(mut alone) => {
+                let is_open = alone.push(text, &mut self.parser, &mut events);
+                self.alone = Some(alone).filter(|_| is_open);
+            }
+            None => self.parser.push(text, &mut events),
+        }
         if events.is_only(text) {
             return sink.pass();
         }
@@ -42,12 +51,21 @@ impl TagChoice {
 
     /// Reasoning came by itself before the text, so that the text is the answer.
     pub fn begin_in_answer(&mut self) {
+        if let Some(alone) = &mut self.alone {
+            alone.begin_in_answer();
+        }
         self.parser.begin_in_answer();
     }
 
     /// Something else came: text that is held back came before it.
     pub fn interrupt(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink) {
-        self.emit(warned, sink, |parser, events| parser.interrupt(events));
+        let alone = self.alone.take();
+        self.emit(warned, sink, |parser, events| {
+            if let Some(alone) = alone {
+                alone.give_up(events);
+            }
+            parser.interrupt(events);
+        });
     }
 
     /// A call of the provider's own wins over what leaked of it into the text. The calls of the text are retracted before it goes
@@ -56,7 +74,11 @@ impl TagChoice {
         if std::mem::replace(&mut self.is_native, true) {
             return;
         }
+        let alone = self.alone.take();
         self.emit(warned, sink, |parser, events| {
+            if let Some(alone) = alone {
+                alone.give_up(events);
+            }
             parser.forget_calls();
             parser.finish(true, events);
         });
@@ -72,7 +94,11 @@ impl TagChoice {
 
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, warned: &HashSet<String>, sink: &mut dyn Sink) {
-        self.emit(warned, sink, |parser, events| parser.finish(cut, events));
+        let alone = self.alone.take();
+        self.emit(warned, sink, |parser, events| match alone {
+            Some(alone) => alone.finish(cut, parser, events),
+            None => parser.finish(cut, events),
+        });
     }
 
     fn emit(&mut self, warned: &HashSet<String>, sink: &mut dyn Sink, feed: impl FnOnce(&mut Parser, &mut Events<'_>)) {

@@ -28,9 +28,75 @@ fn a_native_call_takes_back_every_call_of_the_text_before_it_takes_their_indexes
 
 #[test]
 fn a_list_of_tools_that_cannot_be_read_has_none() {
-    for tools in [r#"{"a":1}"#, r#"[{"name":"g"},{"name":"g"}]"#] {
-        let out = run(&format!(r#""prefill":"","tools":{tools}"#), &[CALL]);
-        assert!(out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");
+    let out = run(r#""prefill":"","tools":{"a":1}"#, &[CALL]);
+    assert!(out[0].contains("tools_unread") && out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");
+}
+
+#[test]
+fn a_tool_that_cannot_be_read_is_its_own_trouble() {
+    let out = run(r#""prefill":"","tools":[{"name":"echo&log"},{"name":"g"},{"name":"g"}]"#, &[CALL]);
+    assert!(out[0].contains("tools_unread") && out[0].contains("echo&log"), "{out:?}");
+    assert!(out[1].contains("tools_unread") && out[2].contains("tool_call_delta") && out.len() == 3, "{out:?}");
+}
+
+/// What a model of this name calls in this text, in whole and letter by letter.
+fn calls_by_model(model: &str, text: &str) -> usize {
+    let tools =
+        r#"[{"name":"f","parameters":{"type":"object","properties":{"beds":{"type":"integer"}},"required":["beds"]}}]"#;
+    let start = format!(
+        r#"{{"type":"stream_start","v":1,"model":"{model}","tools_mode":"native","prefill":"","tools":{tools}}}"#
+    );
+    let streams = Streams::new(Options { always: true, needs_tools: true, by_model: true, ..Options::default() });
+    let delta = |piece: &str| format!(r#"{{"type":"content_delta","text":{}}}"#, event::quoted(piece));
+    let end = r#"{"type":"stream_end","finish_reason":"stop"}"#.to_owned();
+    let counts: Vec<usize> = [vec![delta(text)], text.split_inclusive(|_| true).map(delta).collect()]
+        .into_iter()
+        .map(|pieces| {
+            let lines: Vec<String> = std::iter::once(start.clone()).chain(pieces).chain([end.clone()]).collect();
+            let mut tag = streams.begin(&Scanner::default().read(&start).unwrap());
+            let out = Collect::run(&mut tag, &lines);
+            let calls = out.iter().filter(|line| line.contains("\"from_text\":true")).count();
+            let text_of = |line: &String| {
+                let mut scanner = Scanner::default();
+                let event = scanner.read(line).unwrap();
+                (event.kind() == Kind::ContentDelta).then(|| event.get_str("text").unwrap_or_default().into_owned())
+            };
+            let content: String = out.iter().filter_map(text_of).collect();
+            assert!(calls > 0 || content == text, "{content:?}");
+            calls
+        })
+        .collect();
+    assert_eq!(counts[0], counts[1], "{text}");
+    counts[0]
+}
+
+#[test]
+fn a_form_that_prose_can_have_counts_in_its_family_or_alone() {
+    let json = r#"{"name": "f", "parameters": {"beds": 2}}"#;
+    let muse = " to=f<|message|>{\"beds\": 2}";
+    let fence = format!("```json\n{json}\n```");
+    let marked = format!("I ask.\n<tool_call>{json}</tool_call>");
+    for (model, text, calls) in [
+        ("m", json, 1),
+        ("m", &*format!("<think>Hm.</think>\n{json}\n"), 1),
+        ("m", &format!("{json}\nThat was it."), 0),
+        ("m", r#"{"name": "f", "parameters": {"beds": "two"}}"#, 0),
+        ("m", r#"{"name": "g", "parameters": {"beds": 2}}"#, 0),
+        ("m", muse, 1),
+        ("m", &format!("\"{muse}"), 0),
+        ("m", &fence, 1),
+        ("m", &format!("For example:\n{fence}"), 0),
+        ("m", "Thought: I ask.\nAction: f\nAction Input: {\"beds\": 2}", 0),
+        ("m", "Action: f\nAction Input: {\"beds\": 2}", 1),
+        ("m", &marked, 1),
+        ("llama-3.3-70b", &format!("{json}\nThat was it."), 1),
+        ("llama-3.3-70b", muse, 0),
+        ("llama-3.3-70b", &fence, 0),
+        ("qwen2.5-7b", json, 0),
+        ("qwen2.5-7b", muse, 0),
+        ("qwen2.5-7b", &marked, 1),
+    ] {
+        assert_eq!(calls_by_model(model, text), calls, "{model}: {text}");
     }
 }
 

@@ -272,12 +272,10 @@ fn expression(slot: &str, list: bool) -> Result<ExpressionForm, String> {
             ArgumentStyle::Gemma { quote: keep(quote) }
         }
     };
-    let separators: &[char] = match (list, one, &arguments) {
-        (true, ..) => &[','],
-        (false, Some(_), _) => &['\n', ';', ','],
-        // Gemma writes several calls in one frame.
-        (false, None, ArgumentStyle::Gemma { .. }) => &[','],
-        (false, None, ArgumentStyle::Python) => &[],
+    let separators: &[char] = match (list, one) {
+        (true, _) => &[','],
+        (false, Some(_)) => &['\n', ';', ','],
+        (false, None) => &[],
     };
     Ok(ExpressionForm { arguments, prefix: keep(prefix), suffix: keep(suffix), open, list, separators })
 }

@@ -182,7 +182,7 @@ impl Router {
 
     /// Begins a form without a marker, at the first text of a message.
     fn begin_unmarked(&mut self, rest: &str) -> Match<Mode> {
-        if self.look.has_messages {
+        if self.look.has_bare_headers {
             let start = rest.trim_start_matches(' ');
             if start.starts_with("to=") {
                 return Match::Full(Mode::Header(OpenHeader { body: None, is_quoted: false }));

@@ -5,7 +5,7 @@ use crate::outlet::{CallPiece, Outlet};
 
 /// An outlet that keeps what it takes.
 #[derive(Debug, Default)]
-pub(super) struct Beginning {
+pub(crate) struct Beginning {
     /// In the order of the text.
     items: Vec<HeldItem>,
     /// How much text the items are, in bytes.
@@ -15,6 +15,7 @@ pub(super) struct Beginning {
 #[derive(Debug)]
 enum HeldItem {
     Text(String),
+    Reasoning(String),
     /// The text of calls and markers.
     LeftOut(String),
     Call {
@@ -44,14 +45,27 @@ impl Beginning {
         self.items.iter().any(|item| matches!(item, HeldItem::Call { .. }))
     }
 
+    /// Whether all that came is reasoning and markers.
+    pub fn is_reasoning(&self) -> bool {
+        self.items.iter().all(|item| matches!(item, HeldItem::Reasoning(_) | HeldItem::LeftOut(_)))
+    }
+
+    /// Emits everything as it came.
+    pub fn replay(self, out: &mut dyn Outlet) {
+        self.release(Prose::Answer, out);
+    }
+
     /// Emits everything: as it came, or all text as reasoning, in which calls do not count.
-    pub fn release(self, prose: Prose, out: &mut dyn Outlet) {
+    pub(super) fn release(self, prose: Prose, out: &mut dyn Outlet) {
         let is_reasoning = prose == Prose::Reasoning;
         for item in self.items {
             match item {
-                HeldItem::Text(text) | HeldItem::LeftOut(text) if is_reasoning => out.reasoning(&text),
+                HeldItem::Text(text) | HeldItem::Reasoning(text) | HeldItem::LeftOut(text) if is_reasoning => {
+                    out.reasoning(&text)
+                }
                 _ if is_reasoning => {}
                 HeldItem::Text(text) => out.content(&text),
+                HeldItem::Reasoning(text) => out.reasoning(&text),
                 HeldItem::LeftOut(text) => out.left_out(&text),
                 HeldItem::Retract(index, reason) => out.retract(index, reason),
                 HeldItem::Warning(code, message, raw) => out.warning(code, &message, &raw),
@@ -74,7 +88,11 @@ impl Outlet for Beginning {
     }
 
     fn reasoning(&mut self, text: &str) {
-        self.content(text);
+        self.size += text.len();
+        match self.items.last_mut() {
+            Some(HeldItem::Reasoning(last)) => last.push_str(text),
+            _ => self.items.push(HeldItem::Reasoning(text.to_owned())),
+        }
     }
 
     fn call(&mut self, piece: CallPiece<'_>) {

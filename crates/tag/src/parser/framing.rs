@@ -28,6 +28,8 @@ enum Edge {
 pub(super) struct Framing {
     edge: Edge,
     held: String,
+    /// The length of the white space at the end of the text, emitted or held back.
+    run: usize,
     /// The text before the next byte, and `held`, are reasoning.
     is_reasoning: bool,
 }
@@ -51,9 +53,20 @@ impl Framing {
     }
 
     fn leave_out(&mut self, out: &mut dyn Outlet) {
+        self.run = 0;
         if !self.held.is_empty() {
             out.left_out(&self.held);
             self.held.clear();
+        }
+    }
+
+    /// Takes white space, which is held back while it may be framing.
+    fn hold(&mut self, space: &str, out: &mut dyn Outlet) {
+        self.run += space.len();
+        self.held.push_str(space);
+        if self.run > GAP {
+            self.release(out);
+            self.edge = Edge::Text;
         }
     }
 
@@ -78,16 +91,12 @@ impl Framing {
             self.is_reasoning = is_reasoning;
         }
         let is_trimmed = is_reasoning || self.edge == Edge::ReasoningEnd;
-        if self.edge == Edge::Text && !is_reasoning || self.held.is_empty() && !is_trimmed && !is_space(text) {
+        if self.edge == Edge::Text && !is_reasoning || self.held.is_empty() && !is_trimmed && !starts_with_space(text) {
             self.edge = Edge::Text;
             return emit(is_reasoning, text, out);
         }
         let body = text.trim_ascii_start();
-        self.held.push_str(&text[..text.len() - body.len()]);
-        if self.held.len() > GAP {
-            self.release(out);
-            self.edge = Edge::Text;
-        }
+        self.hold(&text[..text.len() - body.len()], out);
         if body.is_empty() {
             return;
         }
@@ -97,7 +106,7 @@ impl Framing {
             self.leave_out(out);
             self.held = rest;
         }
-        self.edge = Edge::Text;
+        (self.edge, self.run) = (Edge::Text, 0);
         let (now, later) = body.split_at(if is_reasoning { body.trim_ascii_end().len() } else { body.len() });
         if self.held.is_empty() {
             emit(is_reasoning, now, out);
@@ -105,12 +114,12 @@ impl Framing {
             self.held.push_str(now);
             self.release(out);
         }
-        if later.len() > GAP { emit(is_reasoning, later, out) } else { self.held.push_str(later) }
+        self.hold(later, out);
     }
 }
 
-fn is_space(text: &str) -> bool {
-    text.trim_ascii_start().is_empty()
+fn starts_with_space(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_whitespace())
 }
 
 fn emit(is_reasoning: bool, text: &str, out: &mut dyn Outlet) {

@@ -96,7 +96,10 @@ impl Reader {
                 break;
             }
             if !found.retracted.is_empty() {
-                wrong.push(format!("ended at {at} (cut: {cut}), calls that could run are taken back: {:?}", found.retracted));
+                wrong.push(format!(
+                    "ended at {at} (cut: {cut}), calls that could run are taken back: {:?}",
+                    found.retracted
+                ));
                 break;
             }
             let calls: Vec<_> = found.calls.iter().filter(|c| c.done).collect();

@@ -1,0 +1,129 @@
+//! Calls in forms that prose can have, too, of a model that is not known to write one of them.
+//!
+//! Such a call counts only where it stands alone: nothing but white space and reasoning is beside it, it names a tool of the request, and
+//! its arguments fit the tool's schema. Whether it does shows at the end of the text, so that two parsers read the text side by
+//! side: one reads all forms, the other only those with markers that prose does not have. What the second one finds counts as soon as
+//! the first one finds other text.
+
+use crate::outlet::{CallPiece, Outlet};
+use crate::parser::{Kept, Parser};
+use json::ToolList;
+use std::rc::Rc;
+
+/// Why such a call is text.
+const WHY: &str =
+    "not a call: prose can have this form, too, and the arguments do not fit the tool, or the text was cut";
+
+/// The parser of all forms, and what both have found so far; see the module.
+#[derive(Debug)]
+pub(super) struct AloneReading {
+    parser: Parser,
+    tools: Option<Rc<ToolList>>,
+    found: AloneFound,
+    /// What the other parser has found since.
+    certain: Kept,
+}
+
+#[derive(Debug, Default)]
+struct AloneFound {
+    kept: Kept,
+    calls: Vec<WholeCall>,
+    /// Something is beside the calls, or a call does not hold.
+    is_text: bool,
+}
+
+#[derive(Debug, Default)]
+struct WholeCall {
+    name: String,
+    arguments: String,
+    is_done: bool,
+}
+
+impl AloneReading {
+    /// A reading before the first text, by a parser of all forms.
+    pub fn new(parser: Parser, tools: Option<Rc<ToolList>>) -> AloneReading {
+        AloneReading { parser, tools, found: AloneFound::default(), certain: Kept::default() }
+    }
+
+    /// Takes the next piece of the text, which the other parser takes, too. Returns whether it is still not clear which of the two
+    /// counts; else `out` has all that the other one found.
+    pub fn push(&mut self, text: &str, certain: &mut Parser, out: &mut dyn Outlet) -> bool {
+        self.parser.push(text, &mut self.found);
+        certain.push(text, &mut self.certain);
+        if self.found.is_text || self.certain.has_calls() {
+            std::mem::take(&mut self.certain).replay(out);
+            return false;
+        }
+        if self.found.calls.is_empty() && self.certain.is_reasoning() {
+            // Both have found the same.
+            std::mem::take(&mut self.certain).replay(out);
+            self.found.kept = Kept::default();
+        }
+        true
+    }
+
+    /// As [`Parser::begin_in_answer`].
+    pub fn begin_in_answer(&mut self) {
+        self.parser.begin_in_answer();
+    }
+
+    /// What the other parser has found counts, since another event comes.
+    pub fn give_up(self, out: &mut dyn Outlet) {
+        self.certain.replay(out);
+    }
+
+    /// The text has ended; `cut`: before its own end.
+    pub fn finish(mut self, cut: bool, certain: &mut Parser, out: &mut dyn Outlet) {
+        self.parser.finish(cut, &mut self.found);
+        certain.finish(cut, &mut self.certain);
+        let AloneFound { kept, calls, is_text } = self.found;
+        if is_text || calls.is_empty() || self.certain.has_calls() {
+            return self.certain.replay(out);
+        }
+        let tools = self.tools.as_deref();
+        let fits = |call: &WholeCall| {
+            let fits = |tools: &ToolList| tools.knows(&call.name) && tools.check(&call.name, &call.arguments).is_ok();
+            call.is_done && tools.is_some_and(fits)
+        };
+        if !cut && calls.iter().all(fits) {
+            return kept.replay(out);
+        }
+        out.warning("tag_unparsed", WHY, "");
+        self.certain.replay(out);
+    }
+}
+
+impl Outlet for AloneFound {
+    fn content(&mut self, text: &str) {
+        self.is_text |= !text.trim_ascii().is_empty();
+        self.kept.content(text);
+    }
+
+    fn reasoning(&mut self, text: &str) {
+        self.kept.reasoning(text);
+    }
+
+    fn call(&mut self, piece: CallPiece<'_>) {
+        if let Some(name) = piece.name {
+            self.calls.push(WholeCall { name: name.to_owned(), ..WholeCall::default() });
+        }
+        if let Some(call) = usize::try_from(piece.index).ok().and_then(|at| self.calls.get_mut(at)) {
+            call.arguments.push_str(piece.arguments.unwrap_or_default());
+            call.is_done |= piece.done;
+        }
+        self.kept.call(piece);
+    }
+
+    fn retract(&mut self, index: i64, reason: &'static str) {
+        self.is_text = true;
+        self.kept.retract(index, reason);
+    }
+
+    fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
+        self.kept.warning(code, message, raw);
+    }
+
+    fn left_out(&mut self, text: &str) {
+        self.kept.left_out(text);
+    }
+}
