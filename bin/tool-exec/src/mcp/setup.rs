@@ -60,6 +60,11 @@ impl Setup {
         }
         let lock = lock.unwrap_or_default();
         add_tools(&mut list, &servers, &lock).with_context(|| tools.display().to_string())?;
+        for tool in list.iter().filter(|tool| !tool.schema.unknown_types().is_empty()) {
+            let (file, name, types) = (tools.display(), &tool.name, tool.schema.unknown_types().join(", "));
+            let what = "has types that JSON Schema does not have, write string, number, integer, boolean, object, array or null";
+            stdio::message("tool-exec", &format!("{file}: the schema of {name:?} {what}; not validated: {types}"));
+        }
         let redactor = secrets::redactor(&list, &servers);
         let pool = Rc::new(Pool::new(servers, (lock, file), &folder, confines, redactor));
         Ok(Setup { tools: list, pool })
