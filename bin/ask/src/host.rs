@@ -51,6 +51,11 @@ pub trait Host {
     /// may be a system call.
     fn stopped(&self, and_reader: bool) -> Option<Result<Self::Stop, Self::Failure>>;
 
+    /// Takes how many bytes of the provider's answer are kept before they are events.
+    fn set_kept(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
+
     /// Reports something to people.
     fn note(&self, note: Note<'_>);
 }

@@ -73,7 +73,10 @@ pub async fn write_events<H: Host>(
         let mut error = None;
         match what.filter(|_| stop.is_none()) {
             None => stream.finish(End::Cancelled, host.sink()),
-            Some(PieceContent::Bytes(bytes)) => stream.push(bytes, host.sink()),
+            Some(PieceContent::Bytes(bytes)) => {
+                stream.push(bytes, host.sink());
+                host.set_kept(stream.kept() + body.kept());
+            }
             Some(PieceContent::End) => stream.finish(End::Eof, host.sink()),
             Some(PieceContent::Lost(lost)) if !had_started => return Ok(ResponseEnd::Lost(lost)),
             Some(PieceContent::Lost(lost)) => {

@@ -213,14 +213,13 @@ impl<H: Host> Session<'_, H> {
         let limits = TimeLimits { idle: Some(self.connection.idle_timeout), deadline };
         let answered = tokio::select! {
             biased;
-            answered = network.send(&request, limits, recording) => answered,
+            answered = network.send(request, limits, recording) => answered,
             stop = self.host.stop() => {
                 let stop = stop?;
                 self.end(stream, End::Cancelled);
                 return Ok(AttemptEnd::Stopped(stop));
             }
         };
-        drop(request); // it may be large, and the answer may take long
         let Response { head, mut body } = match answered {
             Ok(response) => response,
             Err((error, recorded)) => {

@@ -158,7 +158,7 @@ impl TurnDraft {
 
     /// Takes the conversation.
     pub fn converse(&mut self, conversation: Conversation) {
-        self.conversation = conversation;
+        self.conversation = conversation.for_provider(self.provider.api.name());
     }
 
     /// Takes a question that follows the conversation; returns it as a chat message.

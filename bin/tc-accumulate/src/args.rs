@@ -90,6 +90,8 @@ impl Args {
             no_repair: self.repair == Repair::None,
             keep_deltas: self.keep_deltas,
             live: false,
+            max_kept: Some(self.common.max_line),
+            no_message: false,
             partial: self.partial,
             shape: match self.shape {
                 As::Events => None,

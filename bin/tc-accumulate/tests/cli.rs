@@ -257,3 +257,42 @@ fn a_second_call_under_a_used_id_keeps_its_own_name() {
     assert_eq!(got[1..3], ["call a f {\"x\":1} balanced", "warning id_twice"]);
     assert!(got[3].ends_with(" g {\"y\":2} balanced") && !got[3].starts_with("call a "), "{got:?}");
 }
+
+#[test]
+fn a_message_that_is_too_long_is_not_kept() {
+    use std::io::Read;
+    // 64 MB of text are not a half of the memory that the message alone took without a limit.
+    let script = format!("ulimit -v 60000; exec {} --max-line 8M", env!("CARGO_BIN_EXE_tc-accumulate"));
+    for shape in ["events", "openai"] {
+        let mut child = Command::new("bash")
+            .args(["-c", &format!("{script} --as {shape}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let writer = std::thread::spawn(move || {
+            let text = format!("{{\"type\":\"content_delta\",\"text\":\"{}\"}}\n", "x".repeat(1 << 20));
+            let _ = input.write_all(b"{\"type\":\"stream_start\",\"v\":1,\"id\":\"r\"}\n");
+            (0..64).for_each(|_| drop(input.write_all(text.as_bytes())));
+            let _ = input.write_all(b"{\"type\":\"stream_end\",\"finish_reason\":\"stop\"}\n");
+        });
+        let mut out = child.stdout.take().unwrap();
+        let (mut block, mut end) = (vec![0; 1 << 16], Vec::new());
+        while let Ok(count @ 1..) = out.read(&mut block) {
+            end.extend_from_slice(&block[..count]);
+            end.drain(..end.len().saturating_sub(600));
+        }
+        writer.join().unwrap();
+        let done = child.wait_with_output().unwrap();
+        let (end, error) = (String::from_utf8_lossy(&end), String::from_utf8_lossy(&done.stderr));
+        assert_eq!(done.status.code(), Some(2), "{error}");
+        assert!(error.lines().count() == 1 && error.contains("a message of"), "{error}");
+        if shape == "openai" {
+            assert!(end.contains(r#""finish_reason":"error""#) && end.contains(r#""code":"line_too_long""#), "{end}");
+        } else {
+            assert!(!end.contains(r#""type":"message""#) && end.contains("\"stream_end\""), "{end}");
+        }
+    }
+}

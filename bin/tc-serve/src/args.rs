@@ -95,6 +95,12 @@ pub struct LimitArgs {
     /// The longest body of a request (K, M and G are understood)
     #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "32M")]
     pub max_body: usize,
+    /// How many bytes of one answer may be kept until it can be sent: a whole answer, a call that is not complete, one event of the provider
+    #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "64M")]
+    pub max_answer: usize,
+    /// How many bytes all requests and answers may keep together; what finds no room gets the status 503
+    #[arg(long, value_name = "BYTES", value_parser = ::args::bytes, default_value = "1G")]
+    pub max_memory: usize,
     /// How many connections may be open
     #[arg(long, value_name = "N", default_value_t = 1024)]
     pub max_connections: usize,
@@ -165,6 +171,8 @@ impl Args {
         let origins = access.allow_origins.iter().map(|text| settings::origin(text)).collect::<Result<_>>()?;
         let limits = Limits {
             body: limits.max_body,
+            answer: limits.max_answer,
+            memory: limits.max_memory,
             connections: limits.max_connections.max(1),
             streams: usize::try_from(limits.max_streams)?,
             queue: limits.queue,

@@ -1,11 +1,14 @@
 //! What a client asks for, on its way to a source of events.
 
+use crate::budget::Share;
 use crate::places::KeyPlace;
 use ::upstream::{Api, InboundRequest};
 
 /// What a client asks for.
 #[derive(Debug)]
 pub struct Asked {
+    /// What its conversation keeps of the bytes that all requests may keep.
+    pub share: Share,
     /// The client's key.
     pub key: KeyPlace,
     /// The id of the request, which the client sees as `x-request-id`: 32 hexadecimal digits.

@@ -15,6 +15,7 @@ mod running;
 pub use args::CommandArgs;
 
 use crate::asked::Asked;
+use crate::budget::FULL_MS;
 use crate::pipe::Pipe;
 use crate::places::Places;
 use anyhow::Result;
@@ -26,9 +27,6 @@ use std::process::ExitStatus;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-
-/// The time that a client is asked to wait when all processes are taken, in milliseconds.
-const FULL_MS: u64 = 1000;
 
 /// The longest time for an answer without --timeout.
 const TIMEOUT: Duration = Duration::from_secs(600);
@@ -88,7 +86,7 @@ impl Command {
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         let Some(place) = self.places.take(asked.key).await else {
             return pipe.fail("too_many_requests", "all commands are taken, try again", 429, Some(FULL_MS));
         };
@@ -104,10 +102,13 @@ impl Command {
         let Some(parts) = running.parts() else { return };
         let Parts { group, stdout, errors, .. } = parts;
         let mut output = CommandOutput::new(log.clone());
-        let feed = async {
+        let lines = input::input(&asked, self.model.as_deref());
+        let Asked { share: _share, request, .. } = asked;
+        drop(request); // it may be large, and the answer may take long
+        let feed = async move {
             if let Some(mut stdin) = stdin {
                 // It fails where the command closes its input, or ends.
-                let _ = stdin.write_all(&input::input(asked, self.model.as_deref())).await;
+                let _ = stdin.write_all(&lines).await;
             }
         };
         let beside = async {

@@ -3,6 +3,7 @@
 mod access_log;
 mod args;
 mod asked;
+mod budget;
 mod command;
 mod http;
 mod pipe;

@@ -1,5 +1,10 @@
 //! The machines of one request: events of a source → calls in text → merged calls → the bytes of the answer.
 
+mod event_lines;
+
+pub use event_lines::EventLines;
+
+use crate::budget::{Budget, FULL_MS, MEMORY, Share};
 use crate::turns::Turns;
 use accumulate::Accumulate;
 use answer::{Dropped, Encoder, Failure};
@@ -30,6 +35,10 @@ pub struct PipeSettings {
     pub streams: Rc<tag::Streams>,
     /// How deltas are merged.
     pub accumulate: Rc<accumulate::Options>,
+    /// The most bytes that are kept of one answer.
+    pub most: usize,
+    /// The bytes that all answers keep.
+    pub budget: Budget,
 }
 
 /// What is searched for in the text of an answer.
@@ -58,6 +67,12 @@ struct PipeState {
     counts: PipeCounts,
     /// What was left out, and how often.
     notes: Vec<(String, u64)>,
+    /// What is kept of this answer.
+    share: Share,
+    /// The bytes that the source keeps.
+    of_source: usize,
+    /// More would have to be kept than there is room for: the answer has failed, and no further event counts.
+    is_over: bool,
 }
 
 /// What the access log has of an answer.
@@ -77,21 +92,27 @@ pub enum Output {
     Events(EventLines),
 }
 
-/// Events as lines, or as server-sent events whose id is the number of the line.
-#[derive(Debug, Default)]
-pub struct EventLines {
-    /// Whether the lines are server-sent events.
-    is_sse: bool,
-    lines: u64,
-    failure: Option<Failure>,
-    has_content: bool,
-}
-
 impl Pipe {
     /// A pipe whose bytes are `output`. `search` is what is searched for in the text, and `turns` makes one answer of many turns.
-    pub fn new(settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
-        let (machine, bytes, counts, notes) = (None, Vec::new(), PipeCounts::default(), Vec::new());
-        Pipe(RefCell::new(PipeState { settings, search, machine, turns, output, bytes, counts, notes }))
+    pub fn new(mut settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
+        // An answer is made of the deltas. Only who takes the events themselves gets the message, for which all text is kept.
+        if matches!(output, Output::Answer(_)) {
+            let options = accumulate::Options { no_message: true, ..accumulate::Options::clone(&settings.accumulate) };
+            settings.accumulate = Rc::new(options);
+        }
+        Pipe(RefCell::new(PipeState {
+            share: settings.budget.share(),
+            settings,
+            search,
+            machine: None,
+            turns,
+            output,
+            bytes: Vec::new(),
+            counts: PipeCounts::default(),
+            notes: Vec::new(),
+            of_source: 0,
+            is_over: false,
+        }))
     }
 
     /// Takes the next event of the source.
@@ -124,11 +145,19 @@ impl Pipe {
         poll_fn(|_| if self.0.borrow().bytes.len() < ROOM { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
+    /// Takes how many bytes the source keeps of what is not an event yet.
+    pub fn set_kept(&self, bytes: usize) {
+        let state = &mut *self.0.borrow_mut();
+        state.of_source = bytes;
+        state.count();
+    }
+
     /// Whether the last byte of the answer was encoded, so that a source may stop.
     pub fn is_done(&self) -> bool {
-        match &self.0.borrow().output {
+        let state = self.0.borrow();
+        match &state.output {
             Output::Answer(encoder) => encoder.is_done(),
-            Output::Events(_) => false,
+            Output::Events(_) => state.is_over,
         }
     }
 
@@ -186,11 +215,20 @@ impl Pipe {
             }
             encoder.finish(&mut state.bytes);
         }
+        // What is complete is not refused any more.
+        state.share.keep(state.bytes.len());
     }
 
     /// Whether the last turn of a command has ended, and not as failed.
     pub fn is_whole(&self) -> bool {
         self.0.borrow().turns.as_ref().is_some_and(Turns::is_whole)
+    }
+
+    /// Takes a whole answer, with its share of what is kept.
+    pub fn take_whole(&self) -> (Vec<u8>, Share) {
+        let state = &mut *self.0.borrow_mut();
+        let share = std::mem::replace(&mut state.share, state.settings.budget.share());
+        (std::mem::take(&mut state.bytes), share)
     }
 
     /// Takes the bytes that can be sent.
@@ -217,6 +255,51 @@ impl std::fmt::Debug for Pipe {
 
 impl PipeState {
     fn push(&mut self, event: &Event<'_>) {
+        if self.is_over {
+            return;
+        }
+        self.feed(event);
+        self.count();
+    }
+
+    /// Counts what is kept of the answer, and ends it as failed where that is too much.
+    fn count(&mut self) {
+        let output = match &self.output {
+            Output::Answer(encoder) => encoder.kept(),
+            Output::Events(_) => 0,
+        };
+        let machines = self.machine.as_ref().map_or(0, Machine::kept) + self.turns.as_ref().map_or(0, Turns::kept);
+        let kept = machines + output + self.of_source;
+        if self.is_over {
+            // What is left takes no more room than there was.
+            self.share.keep(kept + self.bytes.len());
+        } else if kept > self.settings.most {
+            let message = format!("the answer takes more than {} bytes, see --max-answer", self.settings.most);
+            self.overrun("answer_too_long", &message, 502);
+        } else if !self.share.keep(kept + self.bytes.len()) {
+            self.overrun("memory_full", MEMORY, 503);
+        }
+    }
+
+    /// Ends the answer as failed, and forgets what was kept for it.
+    #[cold]
+    fn overrun(&mut self, code: &str, message: &str, status: u16) {
+        (self.is_over, self.machine, self.turns, self.of_source) = (true, None, None, 0);
+        let is_full = status == 503;
+        let error = Error {
+            retryable: is_full,
+            status: Some(status.into()),
+            retry_after_ms: is_full.then_some(FULL_MS),
+            ..Error::new("tc-serve", code, message)
+        };
+        let end = StreamEnd { finish_reason: FinishReason::Error, ..StreamEnd::default() };
+        for payload in [error.into(), Payload::from(end)] {
+            self.end(None).take(&Event::of(&payload, None, 0, None));
+        }
+        self.count();
+    }
+
+    fn feed(&mut self, event: &Event<'_>) {
         if event.kind() == Kind::StreamStart
             && let Some(mut cut) = self.machine.take()
         {
@@ -336,35 +419,6 @@ impl Sink for PipeEnd<'_> {
     fn line(&mut self, _json: &str) {}
 }
 
-impl EventLines {
-    /// No lines yet. `is_sse` makes them server-sent events.
-    pub fn new(is_sse: bool) -> EventLines {
-        EventLines { is_sse, ..EventLines::default() }
-    }
-
-    fn push(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        match event.kind() {
-            Kind::Error => {
-                let error = Error::read(event);
-                self.failure.get_or_insert_with(|| Failure {
-                    status: error.status.and_then(|status| u16::try_from(status).ok()).unwrap_or(502),
-                    code: error.code.str().into_owned(),
-                    message: error.message.str().into_owned(),
-                    retry_after_ms: error.retry_after_ms,
-                });
-            }
-            Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
-            _ => self.has_content = true,
-        }
-        self.lines += 1;
-        if self.is_sse {
-            out.extend_from_slice(format!("id: {}\ndata: ", self.lines).as_bytes());
-        }
-        out.extend_from_slice(event.raw().as_bytes());
-        out.extend_from_slice(if self.is_sse { b"\n\n" } else { b"\n" });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,7 +427,8 @@ mod tests {
 
     fn after(lines: &[&str]) -> String {
         let streams = Rc::new(tag::Streams::new(tag::Options { always: true, ..tag::Options::default() }));
-        let settings = PipeSettings { streams, accumulate: Rc::default() };
+        let budget = Budget::new(usize::MAX);
+        let settings = PipeSettings { streams, accumulate: Rc::default(), most: usize::MAX, budget };
         let encoder = Encoder::new(Front::Chat, Form::Stream, AnswerOptions::default());
         let pipe = Pipe::new(settings, TextSearch::Calls, None, Output::Answer(Box::new(encoder)));
         let mut scanner = Scanner::default();

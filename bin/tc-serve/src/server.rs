@@ -45,7 +45,7 @@ async fn run(settings: &Settings) -> Result<i32> {
     let (timeout, model) = (settings.upstream.connection.timeout, settings.upstream.provider.model.clone());
     let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Box::new(Upstream::new(&settings.upstream)?)),
+        None => Source::Upstream(Box::new(Upstream::new(&settings.upstream, settings.limits.answer)?)),
     };
     let log = settings.access_log.then(AccessLog::new).transpose()?;
     let listener = Listener::bind(&settings.listen)?;

@@ -19,7 +19,7 @@ pub enum Source {
 impl Source {
     /// Pushes the events of one answer into `pipe`, and waits for [`Pipe::room`] between pieces. Trouble is an `error` event, see
     /// [`Pipe::fail`]. The future is dropped when the client has left, and must close what it has opened.
-    pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         match self {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
             Source::Command(command) => command.run(asked, pipe).await,

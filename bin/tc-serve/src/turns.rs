@@ -34,6 +34,8 @@ pub struct Turns {
     stats: Option<SessionStats>,
     turn_stats: Option<SessionStats>,
     is_done: bool,
+    /// The bytes of the calls that wait, and of the ids of those that were handed on.
+    kept: usize,
 }
 
 /// A call that the command may deal with itself.
@@ -44,10 +46,22 @@ struct WaitingCall {
     line: String,
 }
 
+impl WaitingCall {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        size_of::<WaitingCall>() + self.id.len() + self.line.len()
+    }
+}
+
 impl Turns {
     /// The turns of a command that answers a request with these tools.
     pub fn new<'n>(tools: impl IntoIterator<Item = &'n str>) -> Turns {
         Turns { tools: tools.into_iter().map(str::to_owned).collect(), ..Turns::default() }
+    }
+
+    /// The bytes that are kept.
+    pub fn kept(&self) -> usize {
+        self.kept
     }
 
     /// Whether the last turn has ended, and not as failed.
@@ -74,7 +88,7 @@ impl Turns {
                 let delta = ToolCallDelta::read(event);
                 let id = delta.tool_id.map(|id| id.str().into_owned()).unwrap_or_default();
                 if delta.tool_name.is_some_and(|name| self.tools.contains(name.str().as_ref())) {
-                    self.handed.insert(id.clone());
+                    self.hand(id.clone());
                 }
                 if self.handed.contains(&id) {
                     take(event);
@@ -84,17 +98,19 @@ impl Turns {
                 let call = ToolCall::read(event);
                 let id = call.tool_id.str().into_owned();
                 if self.handed.contains(&id) || self.tools.contains(call.tool_name.str().as_ref()) {
-                    self.handed.insert(id);
+                    self.hand(id);
                     take(event);
                 } else {
-                    self.waiting.push(WaitingCall { id, line: event.raw().into_owned() });
+                    let call = WaitingCall { id, line: event.raw().into_owned() };
+                    self.kept += call.kept();
+                    self.waiting.push(call);
                 }
             }
             Kind::Retract => {
                 let retract = event::payload::Retract::read(event);
                 let id = retract.tool_id.map(|id| id.str().into_owned());
                 let before = self.waiting.len();
-                self.waiting.retain(|call| Some(&call.id) != id.as_ref());
+                self.settle(|other| Some(other) == id.as_deref());
                 if self.waiting.len() == before {
                     take(event);
                 }
@@ -107,7 +123,7 @@ impl Turns {
                     id.flatten().map(std::borrow::Cow::into_owned)
                 });
                 if let Some(id) = answered {
-                    self.waiting.retain(|call| call.id != id);
+                    self.settle(|other| other == id);
                 }
             }
             Kind::SessionStats => self.take_stats(&SessionStats::read(event)),
@@ -146,6 +162,24 @@ impl Turns {
         take(&Event::of(&end.into(), None, 0, None));
     }
 
+    /// Remembers that the client has a call.
+    fn hand(&mut self, id: String) {
+        let bytes = id.len() + size_of::<String>();
+        if self.handed.insert(id) {
+            self.kept += bytes;
+        }
+    }
+
+    /// Drops the calls whose id `is_settled`: the command has dealt with them.
+    fn settle(&mut self, is_settled: impl Fn(&str) -> bool) {
+        let kept = &mut self.kept;
+        self.waiting.retain(|call| {
+            let is_left = !is_settled(&call.id);
+            *kept -= if is_left { 0 } else { call.kept() };
+            is_left
+        });
+    }
+
     fn start(&mut self, event: &Event<'_>, take: &mut TakeEvent<'_>) {
         if !std::mem::replace(&mut self.has_started, true) {
             return take(event);
@@ -154,7 +188,7 @@ impl Turns {
             // The client has calls to answer, so the answer ends with the turn that has them.
             return self.finish(take);
         }
-        self.waiting.clear();
+        self.settle(|_| true);
         self.end = None;
         self.needs_break = self.has_text;
         self.count();
@@ -166,7 +200,7 @@ impl Turns {
         }
         let id = result.tool_id.str();
         let before = self.waiting.len();
-        self.waiting.retain(|call| call.id != id);
+        self.settle(|other| other == id);
         let is_final = result.return_directly && result.status == Status::Success.name();
         if is_final && before > self.waiting.len() && !result.output.is_empty() {
             let gap = if self.has_text { "\n\n" } else { "" };

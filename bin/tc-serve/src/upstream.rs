@@ -8,7 +8,7 @@ pub use args::UpstreamArgs;
 
 use crate::asked::Asked;
 use crate::pipe::Pipe;
-use ::upstream::{Conversation, ListedModel, listed_models, models_request};
+use ::upstream::{ListedModel, listed_models, models_request};
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
@@ -22,9 +22,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 use tag::Dialects;
-
-/// The most bytes of one event of a provider's answer.
-const MAX_FRAME: usize = 64 << 20;
 
 /// The longest time for a provider's list of models: Claude Code waits three seconds for the whole answer.
 const MODELS_TIME: Duration = Duration::from_millis(2500);
@@ -51,13 +48,13 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, or reads what answers in its place.
+    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most bytes of one event of an answer.
     ///
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is missing.
-    pub fn new(args: &UpstreamArgs) -> Result<Upstream> {
+    pub fn new(args: &UpstreamArgs, max_frame: usize) -> Result<Upstream> {
         let UpstreamArgs { provider, tools, auto, connection, replay } = args.clone();
-        let mut settings = provider.settings(&tools, &connection, MAX_FRAME)?;
+        let mut settings = provider.settings(&tools, &connection, max_frame)?;
         // If text could begin inside reasoning, its first 256 bytes would be held back, and calls until the end.
         settings.prefill.get_or_insert_default();
         let faults = replay.faults();
@@ -95,7 +92,7 @@ impl Upstream {
     }
 
     /// See [`crate::source::Source::run`].
-    pub async fn run(&self, asked: &Asked, pipe: &Pipe) {
+    pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         if let Err(error) = self.ask(asked, pipe).await {
             // What is wrong with the address was found at the start, so this is about what the client sent.
             let message = self.provider.redactor().text(&format!("{error:#}")).into_owned();
@@ -103,9 +100,9 @@ impl Upstream {
         }
     }
 
-    async fn ask(&self, asked: &Asked, pipe: &Pipe) -> Result<()> {
+    async fn ask(&self, mut asked: Asked, pipe: &Pipe) -> Result<()> {
         let host = &mut PipeHost::new(pipe);
-        let (mut turn, may_tag) = self.turn(asked, host)?;
+        let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         let session = Session {
             turn: &turn,
@@ -131,9 +128,9 @@ impl Upstream {
         Ok(())
     }
 
-    /// The turn that a request asks for, and whether its tools mode is still to be decided.
-    fn turn(&self, asked: &Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
-        let inbound = &asked.request;
+    /// The turn that a request asks for, and whether its tools mode is still to be decided. It takes the conversation, which may be large.
+    fn turn(&self, asked: &mut Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
+        let inbound = &mut asked.request;
         let is_same_api = asked.api == self.provider.api;
         let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api, &self.provider.route.url);
         if !left_out.is_empty() {
@@ -165,7 +162,7 @@ impl Upstream {
         };
         let mut turn = TurnDraft::new(Arc::clone(&self.provider), options);
         turn.check_model()?;
-        turn.converse(Conversation::clone(&inbound.conversation));
+        turn.converse(std::mem::take(&mut inbound.conversation));
         let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();
         Ok((turn, may_tag))
     }

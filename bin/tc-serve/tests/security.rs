@@ -124,6 +124,135 @@ fn a_body_of_too_many_values_is_refused_and_a_long_one_is_read() {
     assert!(response.status == 200 && response.body.contains("warm"), "{response:?}");
 }
 
+/// A stream of OpenAI's API that goes on with `piece` for `megabytes`, and has no end.
+fn endless(first: &str, piece: &str, megabytes: usize) -> Vec<u8> {
+    let mut answer = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec();
+    answer.extend(upstream::chunk(first, "null").into_bytes());
+    let piece = upstream::chunk(piece, "null");
+    answer.extend(piece.repeat((megabytes << 20) / piece.len()).into_bytes());
+    answer
+}
+
+#[test]
+fn an_answer_without_end_takes_no_memory_without_end() {
+    let words = "many words ".repeat(1000);
+    let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
+    let reasoning = endless("{}", &format!(r#"{{"reasoning_content":"{words}"}}"#), 8);
+    let call = |arguments: &str| {
+        format!(r#"{{"tool_calls":[{{"index":0,"id":"a","function":{{"name":"f","arguments":"{arguments}"}}}}]}}"#)
+    };
+    let more = format!(r#"{{"tool_calls":[{{"index":0,"function":{{"arguments":"{words}"}}}}]}}"#);
+    let call = endless(&call(r#"{\"a\":\""#), &more, 8);
+    let in_text = endless(
+        r#"{"content":"<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":\""}"#,
+        &format!(r#"{{"content":"{words}"}}"#),
+        8,
+    );
+    let one_event = {
+        let mut answer = endless("{}", "{}", 0);
+        answer.extend(b"data: {\"x\":\"".iter().chain(words.repeat(1000).as_bytes()));
+        answer
+    };
+    let tools = r#""tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}]"#;
+    let chat = |stream: bool| STREAM.replace("\"stream\":true", &format!("{tools},\"stream\":{stream}"));
+    let responses = r#"{"model":"m","stream":true,"input":"hi"}"#;
+    for (what, answer, path, body, status) in [
+        ("text", &text, CHAT, chat(false), 502),
+        ("reasoning", &reasoning, CHAT, chat(false), 502),
+        ("a call", &call, CHAT, chat(false), 502),
+        ("a call in a stream", &call, CHAT, chat(true), 200),
+        ("a call in the text of a stream, of which nothing was sent", &in_text, CHAT, chat(true), 502),
+        ("a stream that repeats its text", &text, "/v1/responses", responses.to_owned(), 200),
+        ("a stream of events, whose message has all text", &text, "/v1/events", chat(true), 200),
+    ] {
+        let service = Service::of(&Upstream::new().always(answer.clone()), &["--retries", "0", "--max-answer", "1M"]);
+        let response = service.post(path, &body);
+        assert!(response.body.contains("see --max-answer"), "{what}: {} {}", response.status, tail(&response.body));
+        assert_eq!(response.status, status, "{what}");
+        assert!(!response.body.contains("\"finish_reason\":\"stop\""), "{what}: {}", tail(&response.body));
+    }
+    // A stream of which nothing is kept has no limit.
+    let service = Service::of(&Upstream::new().always(text), &["--retries", "0", "--max-answer", "1M"]);
+    let response = service.post(CHAT, STREAM);
+    assert!(response.body.len() > 7 << 20 && response.body.contains("disconnected"), "{}", tail(&response.body));
+    // One event without end.
+    let service = Service::of(&Upstream::new().always(one_event), &["--retries", "0", "--max-answer", "1M"]);
+    let response = service.post(CHAT, &chat(false));
+    assert!(response.status == 502 && response.body.contains("frame_too_long"), "{}", tail(&response.body));
+}
+
+/// The end of a text.
+fn tail(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(300))..]
+}
+
+#[test]
+fn requests_share_a_budget_of_bytes() {
+    let upstream = Upstream::new();
+    let service = Service::of(&upstream.url(), &["--max-memory", "4M"]);
+    let body = STREAM.replace("hi", &"x".repeat(1_500_000));
+    let mut first = service.send("POST", CHAT, JSON, &body);
+    let mut call = upstream.next();
+    call.begin();
+    call.text("half of ");
+    first.until("half of ");
+    let refused = service.post(CHAT, &body);
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.body);
+    assert!(refused.body.contains("memory_full") && refused.body.contains("--max-memory"), "{}", refused.body);
+    let many = STREAM.replace("\"hi\"", &format!("[{}]", vec!["{}"; 20_000].join(",")));
+    assert_eq!(service.post(CHAT, &many).status, 503, "small values take more than their text");
+    // A small one finds room beside it, and a large one when it has ended.
+    let small = service.send("POST", CHAT, JSON, STREAM);
+    upstream.next().stop();
+    drop(small);
+    call.stop();
+    assert!(first.rest().body.ends_with("data: [DONE]\n\n"));
+    let again = service.send("POST", CHAT, JSON, &body);
+    upstream.next().stop();
+    drop(again);
+}
+
+#[test]
+fn answers_share_a_budget_of_bytes() {
+    let words = "many words ".repeat(1000);
+    let text = endless("{}", &format!(r#"{{"content":"{words}"}}"#), 8);
+    let service = Service::of(&Upstream::new().always(text), &["--retries", "0", "--max-memory", "1M"]);
+    let response = service.post(CHAT, &STREAM.replace("true", "false"));
+    assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{}", response.body);
+    assert!(response.body.contains("memory_full"), "{}", response.body);
+}
+
+/// The most memory that the service ever had, in bytes.
+fn peak(service: &Service) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", service.id())).expect("a status");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse::<usize>().ok());
+    line.expect("a size") * 1024
+}
+
+#[test]
+fn a_body_takes_few_times_its_size_however_it_comes() {
+    let body = STREAM.replace("hi", &"x".repeat(16 << 20));
+    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let before = peak(&service);
+    assert_eq!(service.post(CHAT, &body).status, 200);
+    let times = (peak(&service) - before) / body.len();
+    assert!(times < 6, "{times} times");
+    let service = Service::of(&Upstream::new().always(answer("warm")), &[]);
+    let before = peak(&service);
+    let body = &body[body.len() - (1 << 20)..];
+    let body = format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"{body}");
+    let chunks: String = body.chars().map(|byte| format!("1\r\n{byte}\r\n")).collect();
+    let head = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: localhost\r\n{JSON}connection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    let mut client = service.connect();
+    client.write(format!("{head}{chunks}0\r\n\r\n").as_bytes());
+    assert!(client.rest().status > 0);
+    let times = (peak(&service) - before) / body.len();
+    assert!(times < 10, "{times} times");
+}
+
 #[test]
 fn slow_and_long_requests_end() {
     let limits =

@@ -116,6 +116,8 @@ pub(crate) struct OpenCall {
     certain: usize,
     /// What was emitted of it while it grew.
     pub live: LiveArguments,
+    /// What [`OpenCall::kept`] was when it was counted last.
+    pub counted: usize,
 }
 
 impl OpenCall {
@@ -147,7 +149,30 @@ impl OpenCall {
             is_from_text: false,
             certain: 0,
             live: LiveArguments::default(),
+            counted: 0,
         }
+    }
+
+    /// The bytes that are kept of it.
+    pub fn kept(&self) -> usize {
+        let texts = [&self.id, &self.name, &self.text].map(String::len).iter().sum::<usize>();
+        let made =
+            [&self.object, &self.provider].map(|made| made.as_ref().map_or(0, String::len)).iter().sum::<usize>();
+        size_of::<OpenCall>() + texts + made + self.repairs.len() * size_of::<Repair>() + self.live.kept()
+    }
+
+    /// Adds what has changed of [`OpenCall::kept`] to `bytes`.
+    pub fn count(&mut self, bytes: &mut usize) {
+        let now = self.kept();
+        *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
+    }
+
+    /// Forgets the arguments, of which too much has come. The call is one that was cut.
+    pub fn empty(&mut self) {
+        (self.text, self.object, self.provider) = (String::new(), None, None);
+        self.live.restart();
+        (self.scanner, self.certain, self.last, self.fragments) = (Scanner::default(), 0, 0, 0);
+        (self.repairs, self.tail) = (Vec::new(), Tail::Blank);
     }
 
     /// The arguments as they came: appended, or the last text so far.

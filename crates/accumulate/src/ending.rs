@@ -51,7 +51,7 @@ impl OpenStream {
         }
         let mut failed = reason.is_failure() || self.lost;
         let writes = !choice.has_message && self.options.shape.is_none();
-        if writes && !failed {
+        if writes && !failed && !self.options.no_message {
             let message = AssistantMessage { draft: &choice.draft, calls: &choice.calls.list };
             out.emit(choice.number, Message { message: Json::Made(&message) });
             failed = out.lost();
@@ -66,6 +66,15 @@ impl OpenStream {
                 }
                 call.emission = Emission::Retracted;
             }
+        }
+    }
+
+    /// Retracts a call that comes after nothing is kept any more, since no call of this stream holds.
+    pub fn refuse(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
+        let tool_id = payload::ToolCall::read(event).tool_id;
+        if !tool_id.is_empty() {
+            let retract = Retract { index: None, tool_id: Some(tool_id), reason: "stream_failed".into() };
+            out.emit(event.choice(), retract);
         }
     }
 

@@ -71,6 +71,11 @@ impl LiveArguments {
         self.returned > 0
     }
 
+    /// The bytes that are kept.
+    pub fn kept(&self) -> usize {
+        self.ready.len() + self.held.len() + self.brackets.len() * size_of::<Bracket>()
+    }
+
     /// The text begins again: `{}` was a placeholder.
     pub fn restart(&mut self) {
         *self = LiveArguments { returned_before: self.returned, returned: self.returned, ..LiveArguments::default() };

@@ -30,28 +30,31 @@ impl Machine for Accumulate {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         let stream = &mut self.stream;
         let mut is_passed = stream.options.shape.is_none();
+        let (keeps_text, keeps) = (!stream.options.no_message && !stream.is_over, !stream.is_over);
         match event.kind() {
             Kind::StreamStart => stream.start(event, out),
-            Kind::ContentDelta => {
+            Kind::ContentDelta if keeps_text => {
                 let draft = &mut stream.choice_of(event).draft;
                 draft.half.push_text(ContentDelta::read(event).text, &mut draft.content);
             }
-            Kind::RefusalDelta => {
+            Kind::RefusalDelta if keeps_text => {
                 let draft = &mut stream.choice_of(event).draft;
                 draft.refusal_half.push_text(RefusalDelta::read(event).text, &mut draft.refusal);
             }
-            Kind::Thinking => {
+            Kind::Thinking if keeps_text => {
                 let choice = stream.choice_of(event);
                 let Thinking { text, provider } = Thinking::read(event);
                 let begun = choice.calls.list.len() + choice.earlier.as_ref().map_or(0, |earlier| earlier.waiting());
                 choice.draft.think(text, provider.map(Json::text).as_deref(), begun);
             }
             Kind::ToolCallDelta => {
-                stream.delta(event, out);
+                if keeps {
+                    stream.delta(event, out);
+                }
                 is_passed &= stream.options.keep_deltas && !stream.options.live;
             }
-            Kind::ToolCall => stream.passed(event),
-            Kind::ToolCallPartial => stream.choice_of(event).has_partials = true,
+            Kind::ToolCall if keeps => stream.passed(event),
+            Kind::ToolCallPartial if keeps => stream.choice_of(event).has_partials = true,
             Kind::Retract => {
                 let is_named = stream.retracted(event, out);
                 // An index is the provider's label, which no live delta has.
@@ -62,11 +65,13 @@ impl Machine for Accumulate {
                 };
             }
             Kind::Message if Message::read(event).is_of("assistant") => stream.choice_of(event).has_message = true,
-            Kind::Warning => {
+            Kind::Warning if keeps => {
                 let warning = Warning::read(event);
                 if warning.source == SOURCE {
-                    let earlier = stream.choice_of(event).earlier.get_or_insert_default();
-                    earlier.warning(warning.message.str().into_owned());
+                    let choice = stream.choice_of(event);
+                    let message = warning.message.str().into_owned();
+                    choice.bytes += message.len() + size_of::<String>();
+                    choice.earlier.get_or_insert_default().warning(message);
                 }
             }
             Kind::Error => stream.failed(event),
@@ -77,9 +82,18 @@ impl Machine for Accumulate {
         if is_passed {
             out.pass();
         }
+        match event.kind() {
+            Kind::ToolCall if !keeps && is_passed => self.stream.refuse(event, out),
+            Kind::StreamEnd => {}
+            _ => self.stream.count(event.choice(), out),
+        }
     }
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.end(FinishReason::Cut, out);
+    }
+
+    fn kept(&self) -> usize {
+        self.stream.kept
     }
 }

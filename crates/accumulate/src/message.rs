@@ -24,9 +24,16 @@ pub(crate) struct AnswerDraft {
     blocks: Vec<ReasoningBlock>,
     /// Where the reasoning begins that no block has closed.
     open: usize,
+    /// The bytes of the blocks besides their text.
+    data: usize,
 }
 
 impl AnswerDraft {
+    /// The bytes that are kept.
+    pub fn kept(&self) -> usize {
+        self.content.len() + self.refusal.len() + self.reasoning.len() + self.data
+    }
+
     /// Takes a piece of reasoning. `provider` closes its block; `calls` is how many calls have begun.
     pub fn think(&mut self, text: Text<'_>, provider: Option<&str>, calls: usize) {
         self.reasoning_half.push_text(text, &mut self.reasoning);
@@ -35,6 +42,7 @@ impl AnswerDraft {
             let thinking = (self.open, self.reasoning.len());
             self.blocks.push(ReasoningBlock { thinking, data: data.to_owned(), calls, text: !self.content.is_empty() });
             self.open = self.reasoning.len();
+            self.data += data.len() + size_of::<ReasoningBlock>();
         }
     }
 

@@ -34,6 +34,11 @@ pub struct Options {
     pub live: bool,
     /// Emit the best reading of a call's arguments while they grow.
     pub partial: bool,
+    /// The most bytes that are kept of one stream: its text, its reasoning and its calls, until the message is written. The turn has failed where
+    /// there are more, as where the message is longer than a line may be; see [`event::Sink::too_long`].
+    pub max_kept: Option<usize>,
+    /// Write no message, and keep no text for it. Calls that a stream withdraws as it fails are retracted nevertheless.
+    pub no_message: bool,
     /// Write one whole response for each stream, in this shape, and nothing else.
     pub shape: Option<ResponseShape>,
 }

@@ -1,7 +1,7 @@
 //! One stream while its deltas are merged: deltas are routed to calls, and calls are judged and emitted.
 
 use crate::before::EarlierOutput;
-use crate::call::Emission;
+use crate::call::{Emission, OpenCall};
 use crate::failure::StreamError;
 use crate::id::Seed;
 use crate::judge::{self, Rules};
@@ -12,7 +12,7 @@ use crate::route::{Oddity, OpenCalls, Origin};
 use event::payload::{
     self, Commit, Retract, SessionStats, StreamStart, ToolCall, ToolCallDelta, ToolCallPartial, Warning,
 };
-use event::{Choices, Event, Json, Sink, Text};
+use event::{Choices, Event, Json, Kind, Sink, Text};
 use json::ToolList;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -32,6 +32,10 @@ pub(crate) struct OpenChoice {
     pub has_partials: bool,
     /// What this filter wrote when the stream went through it before.
     pub earlier: Option<Box<EarlierOutput>>,
+    /// The bytes that are kept of the calls and of what this filter wrote before.
+    pub bytes: usize,
+    /// What was counted of this choice.
+    counted: usize,
 }
 
 /// One stream while its deltas are merged.
@@ -52,6 +56,10 @@ pub(crate) struct OpenStream {
     oddities: Vec<Oddity>,
     /// The tools whose schemas have unknown types, each with its warning.
     untyped: Vec<String>,
+    /// The bytes that are kept of all choices.
+    pub kept: usize,
+    /// More has come than may be kept, so that nothing is kept any more.
+    pub is_over: bool,
 }
 
 impl OpenStream {
@@ -70,7 +78,35 @@ impl OpenStream {
             choices: Choices::default(),
             oddities: Vec::new(),
             untyped: Vec::new(),
+            kept: 0,
+            is_over: false,
         }
+    }
+
+    /// Counts what is kept of a choice. Ends the turn as failed where that is too much.
+    pub fn count(&mut self, number: u32, out: &mut dyn Sink) {
+        let Some(choice) = self.choices.find(number).map(|at| &mut self.choices[at]) else { return };
+        let now = size_of::<OpenChoice>() + choice.draft.kept() + choice.calls.tables() + choice.bytes;
+        self.kept = self.kept + now - std::mem::replace(&mut choice.counted, now);
+        if self.options.max_kept.is_some_and(|most| self.kept > most) && !self.is_over {
+            self.overrun(out);
+        }
+    }
+
+    /// More has come than may be kept: keeps only which calls there are, so that the end of the stream withdraws them.
+    #[cold]
+    fn overrun(&mut self, out: &mut dyn Sink) {
+        (self.is_over, self.lost) = (true, true);
+        for choice in self.choices.iter_mut() {
+            choice.draft = AnswerDraft::default();
+            choice.calls.list.extend(choice.earlier.take().iter_mut().flat_map(|earlier| earlier.rest()));
+            choice.calls.list.iter_mut().for_each(OpenCall::empty);
+        }
+        if self.options.shape.is_some() && self.error.is_none() {
+            let message = format!("the answer has more than {} bytes, which is all that is kept", self.kept);
+            self.error = Some(StreamError { code: "line_too_long".to_owned(), message });
+        }
+        out.too_long(Kind::Message, self.kept);
     }
 
     /// Takes the `stream_start`.
@@ -126,6 +162,7 @@ impl OpenStream {
         let Some(routed) = routed else { return };
         let now = self.choices[at].calls.list.len();
         let choice = &mut self.choices[at];
+        choice.calls.list[before..].iter_mut().for_each(|call| call.count(&mut choice.bytes));
         if let Some(earlier) = &mut choice.earlier {
             choice.calls.list[before..].iter().for_each(|call| earlier.begin(&call.id));
             earlier.begin(&choice.calls.list[routed].id);
@@ -139,6 +176,8 @@ impl OpenStream {
         if self.options.live {
             self.grow(at, routed, out);
         }
+        let choice = &mut self.choices[at];
+        choice.calls.list[routed].count(&mut choice.bytes);
         self.emit_if_due(at, routed, out);
         if self.options.partial {
             self.reading(at, routed, out);
@@ -186,6 +225,8 @@ impl OpenStream {
         if let Some(written) = choice.earlier.as_mut().and_then(|earlier| earlier.take(&call.id)) {
             (call.name, call.object, call.emission) = (written.name, written.object, written.emission);
             call.provider = written.provider.or(call.provider.take());
+            choice.bytes -= written.counted;
+            call.count(&mut choice.bytes);
             return;
         }
         if call.error.is_none() {
@@ -203,6 +244,7 @@ impl OpenStream {
             }
         }
         call.emission = if call.error.is_some() { Emission::Refused } else { Emission::Emitted };
+        call.count(&mut choice.bytes);
         if self.options.shape.is_some() {
             return;
         }
@@ -298,6 +340,7 @@ impl OpenStream {
         call.object = arguments.map(|a| a.text().into_owned()).filter(|a| a.starts_with('{'));
         call.provider = provider.map(|p| p.text().into_owned());
         call.emission = if error.is_some() { Emission::Refused } else { Emission::Passed };
+        call.count(&mut choice.bytes);
     }
 
     /// Retracts the call that a `retract` of the input names, whether its deltas or its `tool_call` came. Calls that began behind its

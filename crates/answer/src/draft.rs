@@ -10,6 +10,8 @@ pub struct Draft {
     pub choices: Vec<ChoiceDraft>,
     /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
     pub extras: Option<String>,
+    /// The bytes that are kept.
+    kept: usize,
 }
 
 /// One choice of an answer so far.
@@ -54,7 +56,27 @@ pub enum Block {
     },
 }
 
+impl Block {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        let data = |data: &Option<String>| data.as_ref().map_or(0, String::len);
+        size_of::<Block>()
+            + match self {
+                Block::Reasoning { text, provider } => text.len() + data(provider),
+                Block::Text(text) | Block::Refusal(text) => text.len(),
+                Block::Call { id, name, arguments, provider, .. } => {
+                    id.len() + name.len() + arguments.len() + data(provider)
+                }
+            }
+    }
+}
+
 impl Draft {
+    /// The bytes that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
+    }
+
     /// Takes a step of the choice `choice`.
     pub(crate) fn push(&mut self, choice: u32, step: &Step<'_>) {
         if let Step::Extras(json) = step {
@@ -64,8 +86,11 @@ impl Draft {
         let at = self.choices.partition_point(|c| c.number < choice);
         if self.choices.get(at).is_none_or(|c| c.number != choice) {
             self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });
+            self.kept += size_of::<ChoiceDraft>();
         }
         let ChoiceDraft { blocks, finish, provider_finish, .. } = &mut self.choices[at];
+        let before = blocks.last().map_or(0, Block::kept);
+        let count = blocks.len();
         match (step, blocks.last_mut()) {
             (Step::Text(more), Some(Block::Text(text))) | (Step::Refusal(more), Some(Block::Refusal(text))) => {
                 text.push_str(more);
@@ -102,6 +127,10 @@ impl Draft {
                 *provider_finish = provider.map(str::to_owned);
             }
             _ => {}
+        }
+        self.kept += blocks.last().map_or(0, Block::kept);
+        if blocks.len() == count {
+            self.kept -= before;
         }
     }
 

@@ -43,16 +43,14 @@ impl Page {
         if self.front.has_choices() { self.options.choices.unwrap_or(u32::MAX) } else { 1 }
     }
 
-    /// Writes one step, and keeps it in the draft if the answer needs that.
+    /// Writes one step; a whole answer keeps it in the draft.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
         if choice >= self.choices() {
             return;
         }
-        if self.writer.as_ref().is_none_or(|w| w.needs_draft()) {
-            self.draft.push(choice, step);
-        }
-        if let Some(writer) = &mut self.writer {
-            writer.step(choice, step, &self.draft, model, out);
+        match &mut self.writer {
+            Some(writer) => writer.step(choice, step, model, out),
+            None => self.draft.push(choice, step),
         }
     }
 }
@@ -88,6 +86,7 @@ impl Encoder {
         if page.writer.is_none() && turn.failure.is_none() {
             out.extend((page.front.row().whole)(&page.options, &page.draft, &turn.usage, &turn.model));
         }
+        page.draft = Draft::default();
     }
 
     /// Begins a stream before the model's first content, and appends what opens it. It does nothing in a stream that has begun.
@@ -124,6 +123,12 @@ impl Encoder {
     /// What of the events the client did not get, although the answer did not fail.
     pub fn dropped(&self) -> Dropped {
         self.turn.dropped
+    }
+
+    /// How many bytes it keeps of the answer: what waits, and the answer so far where that is written again. Asked after each event, so it takes no
+    /// longer for a longer answer.
+    pub fn kept(&self) -> usize {
+        self.turn.kept + self.page.draft.kept() + self.page.writer.as_ref().map_or(0, |writer| writer.kept())
     }
 
     /// Why the answer failed, if it did. Unless [`Encoder::has_begun`], it is due as the response's status and body.

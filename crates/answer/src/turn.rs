@@ -48,6 +48,8 @@ pub(crate) struct Turn {
     /// A call that may have been sent was withdrawn because the stream failed: it must not end well.
     is_withdrawn: bool,
     choices: Choices<ChoiceTurn>,
+    /// The bytes that the choices keep.
+    pub kept: usize,
     /// `None`: not asked for.
     extras: Option<Extras>,
     /// Nothing is emitted before the end, so that a call that is withdrawn leaves no trace.
@@ -141,7 +143,7 @@ impl Turn {
             return;
         }
         self.is_done = true;
-        self.choices = Choices::default();
+        (self.choices, self.kept) = (Choices::default(), 0);
         if self.has_begun {
             take(&self.model, 0, &Step::Failed(&failure));
         }
@@ -164,7 +166,7 @@ impl Turn {
         take: &mut TakeStep<'_>,
         feed: impl FnOnce(&mut ChoiceTurn, &mut Emitter<'_, '_>) -> Result<(), Trouble>,
     ) {
-        let Turn { model, has_begun, has_content, choices, is_whole, .. } = self;
+        let Turn { model, has_begun, has_content, choices, is_whole, kept, .. } = self;
         let mut make = || ChoiceTurn::new(*is_whole);
         let place = choices.place(number, &mut make);
         // Clients find a choice by its place among those that have begun (openai-python), so that they have to begin in order.
@@ -175,7 +177,12 @@ impl Turn {
             }
         }
         let mut out = Emitter { model, number, has_begun, has_content, take };
-        if let Err(trouble) = feed(&mut choices[place], &mut out) {
+        let choice = &mut choices[place];
+        let before = std::mem::take(&mut choice.counted);
+        let fed = feed(choice, &mut out);
+        choice.counted = choice.kept();
+        *kept = *kept + choice.counted - before;
+        if let Err(trouble) = fed {
             self.fail(trouble.failure(), take);
         }
     }
@@ -221,7 +228,8 @@ impl Turn {
         if let Some(trouble) = trouble {
             return self.fail(trouble.failure(), take);
         }
-        self.has_ended = true;
+        // Nothing waits any more.
+        (self.has_ended, self.kept) = (true, 0);
         if let Some(json) = self.extras.take().and_then(Extras::json) {
             take(&self.model, 0, &Step::Extras(&json));
         }

@@ -7,14 +7,14 @@ use crate::step::{Step, Usage};
 
 /// Writes the stream of one API.
 pub(crate) trait StreamWriter {
-    /// Whether [`StreamWriter::step`] needs the draft; without it no text is kept.
-    fn needs_draft(&self) -> bool {
-        false
+    /// How many bytes of the answer it keeps, since the stream repeats them later.
+    fn kept(&self) -> usize {
+        0
     }
 
-    /// Appends the bytes that one step of the choice `choice` becomes. `draft` already has the step. `model` is the upstream's name of
-    /// the model, empty if the upstream has sent none yet.
-    fn step(&mut self, choice: u32, step: &Step<'_>, draft: &Draft, model: &str, out: &mut Vec<u8>);
+    /// Appends the bytes that one step of the choice `choice` becomes. `model` is the upstream's name of the model, empty if the upstream has
+    /// sent none yet.
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>);
 
     /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless the API has an event for it. Some clients count
     /// only events as a sign of life.

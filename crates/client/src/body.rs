@@ -49,6 +49,14 @@ impl Body {
         }
     }
 
+    /// How many bytes of it are kept for a tape.
+    pub fn kept(&self) -> usize {
+        match &self.0 {
+            BodyOrigin::Live(body) => body.kept(),
+            BodyOrigin::File(_) | BodyOrigin::Recorded(_) => 0,
+        }
+    }
+
     /// Ends the reading before the body's own end. Returns the time of that, if it comes from the network.
     pub fn stop(&mut self) -> Option<Duration> {
         match &mut self.0 {

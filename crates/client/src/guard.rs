@@ -129,7 +129,7 @@ mod tests {
         let request = Request { method: "GET", url: url.to_owned(), headers: vec![], body: String::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let ask = async || {
-            let sent = network.send(&request, TimeLimits::default(), None).await;
+            let sent = network.send(request.clone(), TimeLimits::default(), None).await;
             let mut response = sent.map_err(|(e, _)| e.to_string())?;
             let piece = response.body.next().await;
             assert!(matches!(piece.what, crate::PieceContent::End), "{piece:?}");

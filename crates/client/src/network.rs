@@ -111,12 +111,12 @@ impl Network {
     /// Why no answer came, and the recording of that.
     pub async fn send(
         &self,
-        request: &Request,
+        request: Request,
         limits: TimeLimits,
         recording: Option<Box<Exchange>>,
     ) -> Result<Response, (Error, Option<Box<Exchange>>)> {
         let sent = Instant::now();
-        if let Err(error) = self.check_server(request) {
+        if let Err(error) = self.check_server(&request) {
             return Err((error, recording));
         }
         let opened = limits.wait(self.open(request)).await;
@@ -141,7 +141,7 @@ impl Network {
     /// When the server cannot be reached.
     pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
         self.check_server(request)?;
-        let mut response = self.open(request).await.map_err(|e| Error::from(&e))?;
+        let mut response = self.open(request.clone()).await.map_err(|e| Error::from(&e))?;
         let mut body = Vec::new();
         if !response.status().is_success() {
             return Ok(None);
@@ -167,13 +167,14 @@ impl Network {
         }
     }
 
-    async fn open(&self, request: &Request) -> reqwest::Result<reqwest::Response> {
+    async fn open(&self, request: Request) -> reqwest::Result<reqwest::Response> {
         let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or(reqwest::Method::POST);
         let mut builder = self.client.request(method, &request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
-        builder.body(request.body.clone()).send().await
+        // The body may be large: it is not copied, and is freed once it is sent.
+        builder.body(request.body).send().await
     }
 }
 

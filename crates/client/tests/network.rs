@@ -72,7 +72,8 @@ fn several_requests_are_on_their_way_at_once() {
         for _ in 0..AT_ONCE {
             let (network, request) = (network.clone(), request(&url));
             tasks.spawn(async move {
-                let response = network.send(&request, TimeLimits::default(), None).await.map_err(|(e, _)| e).unwrap();
+                let response =
+                    network.send(request.clone(), TimeLimits::default(), None).await.map_err(|(e, _)| e).unwrap();
                 read(response.body).await
             });
         }
@@ -91,7 +92,7 @@ fn a_fast_answer_comes_in_small_pieces() {
         stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body)).unwrap();
     });
     run(async {
-        let mut body = network(&url).send(&request(&url), TimeLimits::default(), None).await.unwrap().body;
+        let mut body = network(&url).send(request(&url), TimeLimits::default(), None).await.unwrap().body;
         let mut read = 0;
         // A reader that is slow finds a whole read of the system's buffers waiting.
         while let PieceContent::Bytes(piece) = body.next().await.what {
@@ -113,7 +114,7 @@ fn a_silence_and_a_deadline_end_the_wait() {
         let idle = TimeLimits { idle: Some(short), deadline: None };
         let deadline = TimeLimits { idle: None, deadline: Some(Instant::now() + short) };
         for (limits, kind) in [(idle, ErrorKind::Idle), (deadline, ErrorKind::Deadline)] {
-            let (error, _) = network(&url).send(&request(&url), limits, None).await.unwrap_err();
+            let (error, _) = network(&url).send(request(&url), limits, None).await.unwrap_err();
             assert!(error.kind == kind && error.is_timeout(), "{error}");
         }
         // A deadline that has passed counts also where nothing waits.
@@ -140,7 +141,7 @@ fn a_redirect_is_returned_and_not_followed() {
         stream.write_all(b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n").unwrap();
     });
     let response = run(async {
-        network(&url).send(&request(&url), TimeLimits::default(), None).await.map_err(|(error, _)| error).unwrap()
+        network(&url).send(request(&url), TimeLimits::default(), None).await.map_err(|(error, _)| error).unwrap()
     });
     assert_eq!((response.head.status, response.head.header("location")), (302, Some("http://127.0.0.1:1/")));
 }
@@ -159,13 +160,14 @@ fn an_answer_is_recorded_without_secrets_and_so_is_a_failure() {
         request.headers.push(("x-mine".to_owned(), "s3cret-1".to_owned()));
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &request, |name| name == "x-mine"));
         let response =
-            network(&url).send(&request, TimeLimits::default(), recording).await.map_err(|(e, _)| e).unwrap();
+            network(&url).send(request.clone(), TimeLimits::default(), recording).await.map_err(|(e, _)| e).unwrap();
         let mut body = response.body;
         while let PieceContent::Bytes(_) = body.next().await.what {}
         let answered = *body.recorded(None).unwrap();
         let nobody = self::request("http://127.0.0.1:1");
         let recording = Some(recorder.begin(Api::OpenaiChat, "m", &nobody, |_| false));
-        let (error, recorded) = network(&nobody.url).send(&nobody, TimeLimits::default(), recording).await.unwrap_err();
+        let (error, recorded) =
+            network(&nobody.url).send(nobody.clone(), TimeLimits::default(), recording).await.unwrap_err();
         let recorded = recorded.unwrap();
         assert_eq!((error.kind, recorded.end.unwrap().1), (ErrorKind::Refused, Ending::Reset));
         vec![answered, *recorded]

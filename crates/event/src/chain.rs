@@ -44,6 +44,10 @@ impl<A: Machine, B: Machine, F: FnMut(&Event<'_>) -> B> Machine for Chain<A, B, 
     fn settled(&self) -> bool {
         self.settled
     }
+
+    fn kept(&self) -> usize {
+        self.first.kept() + self.second.as_ref().map_or(0, Machine::kept)
+    }
 }
 
 /// The second machine, which lives as long as the stream that it sees.
@@ -101,6 +105,10 @@ impl<B: Machine, F: FnMut(&Event<'_>) -> B> Sink for Link<'_, B, F> {
     fn line(&mut self, json: &str) {
         self.out.line(json);
     }
+
+    fn too_long(&mut self, kind: Kind, length: usize) {
+        self.out.too_long(kind, length);
+    }
 }
 
 /// The sink that the second machine sees while it takes an event that the first one emitted. No line holds that event, so passing it
@@ -126,5 +134,9 @@ impl Sink for Written<'_> {
 
     fn line(&mut self, json: &str) {
         self.out.line(json);
+    }
+
+    fn too_long(&mut self, kind: Kind, length: usize) {
+        self.out.too_long(kind, length);
     }
 }

@@ -1,6 +1,6 @@
 //! The traits that every command is made of: a machine and its sink, and a view.
 
-use crate::{Event, Payload, Scanner, payload};
+use crate::{Event, Kind, Payload, Scanner, payload};
 
 /// Takes the output of a machine. The driver that implements it has the line at hand, with its stream and its time.
 pub trait Sink {
@@ -19,6 +19,12 @@ pub trait Sink {
 
     /// Writes a line of JSON that is not an event, for machines whose answer is a document of another shape.
     fn line(&mut self, json: &str);
+
+    /// An event of this kind would be longer than a line may be, so that the machine keeps nothing of it any more: it has `length` bytes or
+    /// more. A driver writes the same `error` as in the place of an event that [`Sink::write`] finds too long.
+    fn too_long(&mut self, kind: Kind, length: usize) {
+        let _ = (kind, length);
+    }
 }
 
 impl<'s> dyn Sink + 's {
@@ -42,6 +48,11 @@ pub trait Machine {
     fn settled(&self) -> bool {
         false
     }
+
+    /// How many bytes of its stream it keeps. Asked after each event, so it takes no longer for a longer stream.
+    fn kept(&self) -> usize {
+        0
+    }
 }
 
 impl<M: Machine + ?Sized> Machine for Box<M> {
@@ -55,6 +66,10 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
 
     fn settled(&self) -> bool {
         (**self).settled()
+    }
+
+    fn kept(&self) -> usize {
+        (**self).kept()
     }
 }
 
@@ -98,7 +113,7 @@ impl Collect {
                 Ok(event) => {
                     out.stream = event.stream().map(|s| s.text().to_owned());
                     out.t = event.t().map(|t| t.text().to_owned());
-                    ended |= event.kind() == crate::Kind::StreamEnd;
+                    ended |= event.kind() == Kind::StreamEnd;
                     machine.push(&event, &mut out);
                 }
                 Err(_) => out.pass(),

@@ -68,6 +68,11 @@ impl Decoder {
         self.is_full
     }
 
+    /// How many bytes are kept of the event so far.
+    pub fn kept(&self) -> usize {
+        self.line.len() + self.data.len() + self.name.len()
+    }
+
     /// Takes the next bytes of the body; calls `on` for each event that they complete.
     pub fn push(&mut self, mut bytes: &[u8], on: &mut dyn FnMut(Event<'_>)) {
         if self.is_full {

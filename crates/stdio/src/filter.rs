@@ -2,7 +2,7 @@
 
 use crate::{Demux, Emit, Failure, Filter, LineHandler, LineWriter, Outcome, drive};
 use event::payload::Warning;
-use event::{Event, Machine, Payload, Sink};
+use event::{Event, Kind, Machine, Payload, Sink};
 
 /// Runs a machine for each stream of the input until it ends, the answer is known, or a signal comes.
 ///
@@ -62,5 +62,10 @@ impl Sink for MachineSink<'_, '_> {
 
     fn lost(&self) -> bool {
         self.lost
+    }
+
+    fn too_long(&mut self, kind: Kind, length: usize) {
+        self.out.put_too_long(kind, length, self.stream, 0, self.t);
+        self.lost = true;
     }
 }

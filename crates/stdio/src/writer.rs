@@ -84,16 +84,28 @@ impl<'b> LineWriter<'b> {
         // Reports of trouble are short, and are written under any limit.
         let too_long = length > self.options.max_line && !matches!(payload.kind(), Kind::Warning | Kind::Error);
         if too_long {
-            let text = long::text(payload.kind().name(), length);
-            message(self.options.command, &text);
             buffer.truncate(from);
-            let error = long::failed(self.options, &text);
-            payload::line(buffer, &error.into(), stream, choice, t);
-            self.lost = true;
+            self.put_too_long(payload.kind(), length, stream, choice, t);
+            return true;
         }
         buffer.push(b'\n');
         self.failed = self.stdout.spill().err();
-        too_long
+        false
+    }
+
+    /// Reports an event that is not written, since it has `length` bytes or more.
+    pub(crate) fn put_too_long(
+        &mut self,
+        kind: Kind,
+        length: usize,
+        stream: Option<&str>,
+        choice: u32,
+        t: Option<&str>,
+    ) {
+        let text = long::text(kind.name(), length);
+        message(self.options.command, &text);
+        self.lost = true;
+        self.put_event(&long::failed(self.options, &text).into(), stream, choice, t);
     }
 
     /// Appends the bytes that `fill` writes, which need not be events.

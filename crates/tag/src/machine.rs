@@ -78,6 +78,7 @@ impl Streams {
             unread: Vec::new(),
             warned: HashSet::new(),
             text: String::new(),
+            kept: 0,
         };
         if !active {
             return tag;
@@ -163,6 +164,8 @@ pub struct Tag {
     warned: HashSet<String>,
     /// The text at hand, where it had escapes.
     text: String,
+    /// The bytes that are kept of all choices.
+    kept: usize,
 }
 
 /// How the text of a stream is read.
@@ -188,6 +191,7 @@ impl Tag {
             unread: self.unread.clone(),
             warned: HashSet::new(),
             text: String::new(),
+            kept: 0,
         }
     }
 
@@ -205,6 +209,7 @@ impl Tag {
             self.with_text.push(at);
         }
         choice.text(plain.unwrap_or(&self.text), &self.warned, sink);
+        choice.count(&mut self.kept);
     }
 
     fn end(&mut self, cut: bool, sink: &mut dyn Sink) {
@@ -213,6 +218,7 @@ impl Tag {
         }
         self.choices = Choices::default();
         self.with_text.clear();
+        self.kept = 0;
     }
 }
 
@@ -250,12 +256,14 @@ impl Machine for Tag {
             Kind::ToolCallDelta | Kind::ToolCall => {
                 if let Some(at) = place(&self.setting, &mut self.choices, event.choice()) {
                     self.choices[at].begin_native(&self.warned, out);
+                    self.choices[at].count(&mut self.kept);
                 }
             }
             Kind::Thinking => {
                 let number = event.choice();
                 if let Some(at) = self.choices.find(number).filter(|at| !self.choices[*at].is_native) {
                     self.choices[at].interrupt(&self.warned, out);
+                    self.choices[at].count(&mut self.kept);
                 } else if let Some(at) = place(&self.setting, &mut self.choices, number) {
                     self.choices[at].begin_in_answer();
                 }
@@ -264,6 +272,7 @@ impl Machine for Tag {
             Kind::ServerItem | Kind::RefusalDelta => {
                 if let Some(at) = self.choices.find(event.choice()).filter(|at| !self.choices[*at].is_native) {
                     self.choices[at].interrupt(&self.warned, out);
+                    self.choices[at].count(&mut self.kept);
                 }
             }
             Kind::Error | Kind::Message => {
@@ -273,6 +282,7 @@ impl Machine for Tag {
                     choice.has_text = false;
                     if !choice.is_native {
                         choice.interrupt(&self.warned, out);
+                        choice.count(&mut self.kept);
                     }
                 }
             }
@@ -291,5 +301,9 @@ impl Machine for Tag {
 
     fn finish(&mut self, out: &mut dyn Sink) {
         self.end(true, out);
+    }
+
+    fn kept(&self) -> usize {
+        self.kept
     }
 }

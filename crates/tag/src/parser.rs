@@ -121,6 +121,11 @@ impl Parser {
         true
     }
 
+    /// The bytes that are kept: text that is read again, and that of the open call.
+    pub fn kept(&self) -> usize {
+        self.held.len() + if let Mode::Call(call) = &self.mode { call.contest.raw.len() } else { 0 }
+    }
+
     /// Takes the next piece of the text.
     pub fn push(&mut self, text: &str, out: &mut dyn Outlet) {
         self.framed(out, |parser, out| parser.take(text, out));

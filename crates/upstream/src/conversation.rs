@@ -122,6 +122,13 @@ impl Conversation {
         Ok(())
     }
 
+    /// The same without what only a provider of another API than the one named `api` could get.
+    #[must_use]
+    pub fn for_provider(self, api: &str) -> Conversation {
+        let verbatim = self.verbatim.filter(|verbatim| verbatim.fits(api, self.messages.len()));
+        Conversation { verbatim, ..self }
+    }
+
     /// Appends a user's message.
     pub fn push_user(&mut self, text: &str) {
         let mut fields = Map::new();

@@ -52,6 +52,17 @@ impl Framing {
         Framing { mode: BodyForm::Start(Vec::new(), 0), limit, full: false, is_inner: false }
     }
 
+    /// How many bytes are kept of the frame so far.
+    pub(crate) fn kept(&self) -> usize {
+        match &self.mode {
+            BodyForm::Start(begun, _) => begun.len(),
+            BodyForm::Sse(decoder) => decoder.kept(),
+            BodyForm::Json(values) => values.kept(),
+            BodyForm::Gzip(both) => both.1.kept(),
+            BodyForm::Foreign(foreign) => foreign.kept.len(),
+        }
+    }
+
     /// Takes the next bytes.
     pub(crate) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
         if let BodyForm::Start(begun, dropped) = &mut self.mode {

@@ -19,6 +19,7 @@ pub use headers::forwarded_headers;
 pub use lines::request_event;
 pub use parameters::parameters_for;
 pub use request::{InboundError, InboundRequest};
+pub use size::inbound_size;
 pub use tools::NamespacedTool;
 
 use crate::Api;

@@ -30,7 +30,8 @@ pub use capability::{Answer, Question, capability_key, plain_url, questions};
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
-    InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, parameters_for, request_event,
+    InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, inbound_size, parameters_for,
+    request_event,
 };
 pub use models::{ListedModel, listed_models, models_request};
 pub use recognise::recognise;

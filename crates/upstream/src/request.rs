@@ -63,19 +63,20 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
     let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
     let client = talk.client;
-    let talk = gated(talk);
-    let talk = if provider.has_refusals { talk } else { talk.with_refusals_as_text() };
-    let mut body = match options.dialect {
+    // A conversation may be large, and each copy of it is freed before the next is made.
+    let made = |talk: Conversation| match options.dialect {
         Some(dialect) => {
             let (talk, options) = tagged(talk, options, dialect)?;
-            (provider.body)(&talk, &options)?
+            (provider.body)(&talk, &options)
         }
         // A client of the same API knows which parts its server takes.
         None if provider.has_text_results && client != Some(provider.name) => {
-            (provider.body)(&with_text_results(talk), options)?
+            (provider.body)(&with_text_results(talk), options)
         }
-        None => (provider.body)(&talk, options)?,
+        None => (provider.body)(&talk, options),
     };
+    let talk = gated(talk);
+    let mut body = made(if provider.has_refusals { talk } else { talk.with_refusals_as_text() })?;
     if let Some(verbatim) = verbatim {
         verbatim.put(&mut body);
     }
@@ -85,8 +86,9 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
     if options.dialect.is_some() {
         body.retain(|key, _| !NATIVE.contains(&key.as_str()));
     }
+    let body = Value::Object(body).to_string();
     let url = url(options.base_url.as_deref().unwrap_or(provider.base_url), &(provider.path)(options)?);
-    Ok(Request { method: "POST", url, headers: headers(provider, options), body: Value::Object(body).to_string() })
+    Ok(Request { method: "POST", url, headers: headers(provider, options), body })
 }
 
 #[cfg(test)]

@@ -119,6 +119,11 @@ impl Stream {
         self.reader.turn.has_started()
     }
 
+    /// How many bytes of the body it keeps, since an event of them is not complete.
+    pub fn kept(&self) -> usize {
+        self.framing.kept()
+    }
+
     /// Whether an `error` event was written.
     pub fn failed(&self) -> bool {
         self.reader.turn.has_failed()

@@ -37,7 +37,12 @@ impl Verbatim {
     pub(crate) fn put(&self, body: &mut Map<String, Value>) {
         for name in names(self.api) {
             match self.members.get(*name) {
-                Some(value) => _ = body.insert((*name).to_owned(), value.clone()),
+                Some(value) => {
+                    // What is replaced may be as large, and is freed first.
+                    let place = body.entry(*name).or_insert(Value::Null);
+                    *place = Value::Null;
+                    *place = value.clone();
+                }
                 None => _ = body.shift_remove(*name),
             }
         }

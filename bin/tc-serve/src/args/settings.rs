@@ -49,11 +49,15 @@ pub enum Listen {
 pub struct Limits {
     /// Bytes of a request's body.
     pub body: usize,
+    /// Bytes that are kept of one answer.
+    pub answer: usize,
+    /// Bytes that all requests and answers keep.
+    pub memory: usize,
     /// Open connections.
     pub connections: usize,
     /// Open answers of a key.
     pub streams: usize,
-    /// Waiting requests of a key.
+    /// Requests of a key that wait for a place.
     pub queue: usize,
     /// The time for the head of a request.
     pub header_time: Duration,

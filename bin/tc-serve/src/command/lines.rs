@@ -24,6 +24,11 @@ impl Lines {
         Lines { open: Vec::new(), is_too_long: false, max }
     }
 
+    /// How many bytes of a line that is not complete are kept.
+    pub fn kept(&self) -> usize {
+        self.open.len()
+    }
+
     /// Takes the next bytes, and gives `take` each line that ends in them.
     pub fn push(&mut self, mut bytes: &[u8], mut take: impl FnMut(Line<'_>)) {
         while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {

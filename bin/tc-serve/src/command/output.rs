@@ -38,6 +38,7 @@ impl CommandOutput {
     pub fn push(&mut self, bytes: &[u8], pipe: &Pipe) {
         let CommandOutput { lines, state } = self;
         lines.push(bytes, |line| state.line(line, pipe));
+        pipe.set_kept(lines.kept());
     }
 
     /// Takes the end of the bytes.

@@ -2,8 +2,9 @@
 
 use super::refusal::Refusal;
 use crate::args::Limits;
+use crate::budget::Share;
 use ::upstream::{Api, InboundError, InboundRequest};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
 
@@ -11,8 +12,12 @@ use hyper::{HeaderMap, Request};
 ///
 /// # Errors
 /// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one that is too long or too slow, 400 for
-/// one that is cut.
-pub async fn read(request: Request<Incoming>, limits: &Limits) -> Result<(HeaderMap, Bytes), Refusal> {
+/// one that is cut, 503 where `share` finds no room for it.
+pub async fn read(
+    request: Request<Incoming>,
+    limits: &Limits,
+    share: &mut Share,
+) -> Result<(HeaderMap, Bytes), Refusal> {
     let (head, body) = request.into_parts();
     let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -27,19 +32,43 @@ pub async fn read(request: Request<Incoming>, limits: &Limits) -> Result<(Header
     if length.is_some_and(|length| length > limits.body as u64) {
         return Err(too_long(limits));
     }
-    match tokio::time::timeout(limits.body_time, Limited::new(body, limits.body).collect()).await {
-        Ok(Ok(body)) => Ok((head.headers, body.to_bytes())),
-        Ok(Err(e)) if e.is::<LengthLimitError>() => Err(too_long(limits)),
-        Ok(Err(_)) => Err(Refusal::new(400, "bad_body", "the body was cut, or its chunks are not valid")),
+    let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
+    match tokio::time::timeout(limits.body_time, whole(body, length, limits, share)).await {
+        Ok(bytes) => Ok((head.headers, bytes?)),
         Err(_) => Err(Refusal::new(408, "body_timeout", "the body took too long")),
     }
 }
 
-/// Makes a request of the body of a client that speaks `api`. A large one is read in another thread, so that nobody waits for it.
+/// Reads a body to its end. Its pieces are copied together: each of them may be a byte of a large block.
+async fn whole(mut body: Incoming, length: usize, limits: &Limits, share: &mut Share) -> Result<Bytes, Refusal> {
+    let mut bytes = Vec::new();
+    // Memory that nothing was written to costs nothing, so a client that announces more than it sends takes none. An error is one of the first
+    // byte, too.
+    let _ = bytes.try_reserve_exact(length);
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| Refusal::new(400, "bad_body", "the body was cut, or its chunks are not valid"))?;
+        let Some(piece) = frame.data_ref() else { continue };
+        if bytes.len() + piece.len() > limits.body {
+            return Err(too_long(limits));
+        }
+        bytes.extend_from_slice(piece);
+        if !share.keep(bytes.len()) {
+            return Err(Refusal::memory());
+        }
+    }
+    Ok(bytes.into())
+}
+
+/// Makes a request of the body of a client that speaks `api`. A large one is read in another thread, so that nobody waits for it. `share` keeps from
+/// now on what is made of it, and the request to a provider that is made of that.
 ///
 /// # Errors
-/// 400 for a body that is not a request, 413 for one of too many values.
-pub async fn inbound(api: Api, body: &Bytes) -> Result<InboundRequest, Refusal> {
+/// 400 for a body that is not a request, 413 for one of too many values, 503 where `share` finds no room.
+pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<InboundRequest, Refusal> {
+    if !share.keep(::upstream::inbound_size(body).saturating_add(body.len())) {
+        return Err(Refusal::memory());
+    }
     let read = if body.len() < AT_ONCE {
         ::upstream::inbound(api, body)
     } else {

@@ -1,6 +1,7 @@
 //! Why a request is refused, and the response that reports it.
 
 use super::response::{ResponseBody, whole};
+use crate::budget::{FULL_MS, MEMORY};
 use answer::{Failure, Front};
 use hyper::header::HeaderValue;
 use hyper::{Method, Response, StatusCode};
@@ -26,6 +27,13 @@ impl Refusal {
         let what = if has_key { "the key is wrong" } else { "a key is missing" };
         let how = "send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'";
         Refusal::new(401, "invalid_api_key", format!("{what}, {how}"))
+    }
+
+    /// A request that finds no room beside those that are open.
+    pub fn memory() -> Refusal {
+        let mut refusal = Refusal::new(503, "memory_full", MEMORY);
+        refusal.failure.retry_after_ms = Some(FULL_MS);
+        refusal
     }
 
     /// A path that does not exist.

@@ -2,6 +2,7 @@
 
 use super::answering::Answering;
 use crate::access_log::{AccessLine, AccessLog};
+use crate::budget::Share;
 use crate::server::ConnectionPhase;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::HeaderValue;
@@ -22,6 +23,25 @@ enum Content {
     Whole(Bytes),
     Stream(Box<Answering>),
     Ended,
+}
+
+/// Bytes with their share of what the service keeps, until the last of them is sent.
+pub struct KeptBytes {
+    bytes: Vec<u8>,
+    _share: Share,
+}
+
+impl KeptBytes {
+    /// `bytes`, which `share` counts.
+    pub fn of(bytes: Vec<u8>, share: Share) -> Bytes {
+        Bytes::from_owner(KeptBytes { bytes, _share: share })
+    }
+}
+
+impl AsRef<[u8]> for KeptBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 /// One request and its response, for the connection and for the log. Both get what they need when this is dropped.
@@ -64,7 +84,7 @@ impl Drop for Exchange {
 
 impl ResponseBody {
     /// A body that is at hand.
-    pub fn whole(bytes: Vec<u8>) -> ResponseBody {
+    pub fn whole(bytes: impl Into<Bytes>) -> ResponseBody {
         ResponseBody { content: Content::Whole(bytes.into()), exchange: None }
     }
 
@@ -140,7 +160,7 @@ impl Drop for ResponseBody {
 }
 
 /// A response whose body is at hand.
-pub fn whole(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<ResponseBody> {
+pub fn whole(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::whole(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -4,6 +4,7 @@ use super::gate::Gate;
 use super::route::Route;
 use crate::access_log::AccessLog;
 use crate::args::{Keys, Limits, Settings};
+use crate::budget::Budget;
 use crate::pipe::PipeSettings;
 use crate::places::{KeyPlace, Places};
 use crate::server::Ending;
@@ -64,7 +65,12 @@ impl Service {
         });
         Ok(Service {
             source,
-            pipe: PipeSettings { streams: Rc::new(streams), accumulate },
+            pipe: PipeSettings {
+                streams: Rc::new(streams),
+                accumulate,
+                most: settings.limits.answer,
+                budget: Budget::new(settings.limits.memory),
+            },
             gate: Gate::new(&settings.hosts, &settings.origins),
             keys: settings.keys.clone(),
             limits: settings.limits,

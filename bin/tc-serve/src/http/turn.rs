@@ -3,10 +3,11 @@
 use super::answering::Answering;
 use super::body;
 use super::refusal::Refusal;
-use super::response::{Exchange, ResponseBody, whole};
+use super::response::{Exchange, KeptBytes, ResponseBody, whole};
 use super::route::Route;
 use super::service::{Admitted, Service};
 use crate::asked::Asked;
+use crate::budget::FULL_MS;
 use crate::pipe::{EventLines, Output, Pipe, TextSearch};
 use ::upstream::{Api, InboundRequest};
 use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
@@ -18,9 +19,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The time that a client of a full service is asked to wait.
-const FULL_MS: u64 = 1000;
-
 impl Service {
     /// Answers a request of a front, or one for events.
     pub(super) async fn turn(
@@ -29,11 +27,12 @@ impl Service {
         admitted: &Admitted,
         exchange: &mut Exchange,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let (headers, bytes) = body::read(request, &self.limits).await?;
+        let mut share = self.pipe.budget.share();
+        let (headers, bytes) = body::read(request, &self.limits, &mut share).await?;
         exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = api_of(front);
-        let inbound = body::inbound(api, &bytes).await?;
+        let inbound = body::inbound(api, &bytes, &mut share).await?;
         exchange.line().notes.clone_from(&inbound.notes);
         let wants_events = admitted.route == Route::Events;
         let is_stream = inbound.streams || wants_events;
@@ -50,6 +49,7 @@ impl Service {
         };
         drop(bytes);
         let asked = Asked {
+            share,
             key: admitted.key,
             id: admitted.id.clone(),
             api,
@@ -64,7 +64,8 @@ impl Service {
             return Err(Refusal { failure, allow: None });
         }
         if !is_stream {
-            return Ok(whole(StatusCode::OK, kind, answering.pipe().take()));
+            let (bytes, share) = answering.pipe().take_whole();
+            return Ok(whole(StatusCode::OK, kind, KeptBytes::of(bytes, share)));
         }
         answering.pipe().begin();
         let mut response = Response::new(ResponseBody::stream(answering));
@@ -87,7 +88,7 @@ impl Service {
             let places = service.places(asked.key);
             let answer = async {
                 match places.take(asked.key).await {
-                    Some(_place) => service.source.run(&asked, &feed).await,
+                    Some(_place) => service.source.run(asked, &feed).await,
                     None => feed.fail("too_many_requests", "too many answers are open", 429, Some(FULL_MS)),
                 }
             };

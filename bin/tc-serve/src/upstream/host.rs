@@ -61,6 +61,10 @@ impl Host for PipeHost<'_> {
         self.pipe.is_done().then_some(Ok(()))
     }
 
+    fn set_kept(&mut self, bytes: usize) {
+        self.pipe.set_kept(bytes);
+    }
+
     /// Nobody reads the steps of each of many requests; what matters of them is in the events.
     fn note(&self, _note: Note<'_>) {}
 }

@@ -12,6 +12,9 @@ const HOLDS: Duration = Duration::from_secs(60);
 /// The most models whose decisions are kept. Clients choose the names, so the number needs an end.
 const MODELS: usize = 1000;
 
+/// The longest name whose decision is kept, in bytes.
+const NAME: usize = 256;
+
 /// The decisions of the mode `auto`, by the model's name.
 #[derive(Debug, Default)]
 pub struct LearnedModes(RefCell<HashMap<String, LearnedMode>>);
@@ -32,6 +35,9 @@ impl LearnedModes {
 
     /// Keeps a decision.
     pub fn keep(&self, model: &str, form: ToolsForm, is_firm: bool) {
+        if model.len() > NAME {
+            return;
+        }
         let modes = &mut *self.0.borrow_mut();
         if modes.len() >= MODELS {
             modes.retain(|_, known| known.since.elapsed() < HOLDS);
@@ -61,6 +67,9 @@ mod tests {
             modes.keep(&number.to_string(), ToolsForm::Native, false);
         }
         assert_eq!(modes.0.borrow().len(), MODELS);
+        let long = "m".repeat(NAME + 1);
+        modes.learn(&long, ToolsForm::Native);
+        assert!(modes.get(&long).is_none());
         let Ok(dialect) = ask::dialect_named(&tag::Dialects::default(), tag::DEFAULT) else { panic!("the default") };
         modes.learn("m", ToolsForm::Nothing(dialect));
         assert!(matches!(modes.get("m"), Some((ToolsForm::Nothing(_), false))));

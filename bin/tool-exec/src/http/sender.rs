@@ -50,7 +50,7 @@ impl Sender {
             let failed =
                 |error: Error| SendError::Network { is_sent: hop > 0 || !error.kind.is_before_sending(), error };
             let network = self.network(http, &request.url, has_secret, hop == 0).map_err(failed)?;
-            let sent = network.send(&request, limits, None).await;
+            let sent = network.send(request.clone(), limits, None).await;
             let response = sent.map_err(|(error, _)| failed(error))?;
             let Some(place) = redirect(&response.head).filter(|_| hop < http.redirects) else { return Ok(response) };
             request = follow(&request, response.head.status, place).map_err(SendError::Redirect)?;

@@ -100,7 +100,7 @@ impl HttpClient {
             headers.extend(value.to_str().ok().map(|value| (name.to_string(), value.to_owned())));
         }
         let request = Request { method, url: uri.to_owned(), headers, body };
-        self.network.send(&request, TimeLimits::default(), None).await.map_err(|(e, _)| Failure::Client(e))
+        self.network.send(request, TimeLimits::default(), None).await.map_err(|(e, _)| Failure::Client(e))
     }
 }
 

@@ -55,7 +55,7 @@ impl ChatStream {
 }
 
 impl StreamWriter for ChatStream {
-    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
         match *step {
             Step::Begin => self.delta(choice, model, out, |o| {
                 o.str("role", "assistant").str("content", "");

@@ -15,7 +15,6 @@ mod opaque;
 mod whole;
 
 use super::frame::frame;
-use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::options::AnswerOptions;
 use crate::step::{Step, Usage};
@@ -170,7 +169,7 @@ impl Writer {
 }
 
 impl StreamWriter for Writer {
-    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
         // This API has one answer.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;

@@ -46,6 +46,8 @@ struct Writer {
     /// The index of the open item, or of the next one.
     index: u32,
     open: Option<Item>,
+    /// The bytes of the open item.
+    held: usize,
     /// The id of the open item.
     id: String,
     finish: Option<FinishReason>,
@@ -62,6 +64,7 @@ impl Writer {
             output: Vec::new(),
             index: 0,
             open: None,
+            held: 0,
             id: String::new(),
             finish: None,
             is_done: false,
@@ -134,7 +137,7 @@ impl Writer {
     fn abandon(&mut self) {
         match &self.open {
             None => {}
-            Some(Item::Custom { .. }) => self.open = None,
+            Some(Item::Custom { .. }) => (self.open, self.held) = (None, 0),
             Some(_) => {
                 let json = self.item_json(ItemStatus::Incomplete);
                 self.keep(&json);
@@ -147,7 +150,7 @@ impl Writer {
             self.output.push(b',');
         }
         self.output.extend_from_slice(json.as_bytes());
-        self.open = None;
+        (self.open, self.held) = (None, 0);
         self.index += 1;
     }
 
@@ -166,6 +169,7 @@ impl Writer {
         let part = Part { is_refusal, text: String::new() };
         let json = part.json();
         parts.push(part);
+        self.held += size_of::<Part>();
         self.item_event("response.content_part.added", out, |o| {
             _ = o.int("content_index", at(content)).raw("part", &json)
         });
@@ -209,6 +213,7 @@ impl Writer {
         let content = parts.len().saturating_sub(1);
         if let Some(part) = parts.last_mut() {
             part.text.push_str(text);
+            self.held += text.len();
         }
         let name = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
         self.item_event(name, out, |o| {
@@ -247,6 +252,7 @@ impl Writer {
         }
         if let Some(Item::Reasoning { text, .. }) = &mut self.open {
             text.push_str(piece);
+            self.held += piece.len();
         }
         self.item_event("response.reasoning_summary_text.delta", out, |o| {
             o.int("summary_index", 0).str("delta", piece);
@@ -265,6 +271,7 @@ impl Writer {
     }
 
     fn arguments(&mut self, piece: &str, out: &mut Vec<u8>) {
+        self.held += piece.len();
         match &mut self.open {
             Some(Item::Call { arguments, .. }) => {
                 arguments.push_str(piece);
@@ -313,6 +320,7 @@ impl Writer {
     fn last(&mut self, name: &str, outcome: &Outcome<'_>, out: &mut Vec<u8>) {
         self.is_done = true;
         self.lifecycle(name, outcome, out);
+        self.output = Vec::new();
         out.extend_from_slice(b"data: [DONE]\n\n");
     }
 
@@ -323,7 +331,11 @@ impl Writer {
 }
 
 impl StreamWriter for Writer {
-    fn step(&mut self, choice: u32, step: &Step<'_>, _draft: &Draft, model: &str, out: &mut Vec<u8>) {
+    fn kept(&self) -> usize {
+        if self.is_done { 0 } else { self.output.len() + self.held }
+    }
+
+    fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
         // This API has one answer.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
             return;
@@ -367,7 +379,7 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
     let mut writer = Writer::new(options);
     let mut unread = Vec::new();
     draft.replay(0, &mut |step| {
-        writer.step(0, step, draft, model, &mut unread);
+        writer.step(0, step, model, &mut unread);
         unread.clear();
     });
     let mut out = Vec::new();

@@ -90,6 +90,23 @@ pub(super) struct ChoiceTurn {
     refusal_half: Surrogates,
     reasoning_half: Surrogates,
     scratch: String,
+    /// The bytes of the queue and of the ids of all calls.
+    held: usize,
+    /// What was counted of [`ChoiceTurn::kept`].
+    pub counted: usize,
+}
+
+impl Item {
+    /// The bytes that are kept of it.
+    fn kept(&self) -> usize {
+        size_of::<Item>()
+            + match self {
+                Item::Text(text) | Item::Refusal(text) => text.len(),
+                Item::Reasoning { text, provider } => text.len() + provider.as_ref().map_or(0, String::len),
+                Item::Call(call) => call.kept(),
+                Item::Awaited | Item::Nothing => 0,
+            }
+    }
 }
 
 type Fed = Result<(), Trouble>;
@@ -104,6 +121,11 @@ impl ChoiceTurn {
     /// Whether `Begin` was emitted.
     pub fn has_begun(&self) -> bool {
         self.has_begun
+    }
+
+    /// The bytes that are kept of it.
+    pub fn kept(&self) -> usize {
+        size_of::<ChoiceTurn>() + self.held
     }
 
     /// A choice before its first event. `waits`: nothing is emitted before its end.
@@ -132,8 +154,9 @@ impl ChoiceTurn {
             out.emit(&Step::Text(&self.scratch));
         } else if let Some(Item::Text(waiting)) = self.queue.back_mut() {
             waiting.push_str(&self.scratch);
+            self.held += self.scratch.len();
         } else {
-            self.queue.push_back(Item::Text(self.scratch.clone()));
+            self.hold(Item::Text(self.scratch.clone()));
         }
         Ok(())
     }
@@ -150,8 +173,9 @@ impl ChoiceTurn {
             out.emit(&Step::Refusal(&self.scratch));
         } else if let Some(Item::Refusal(waiting)) = self.queue.back_mut() {
             waiting.push_str(&self.scratch);
+            self.held += self.scratch.len();
         } else {
-            self.queue.push_back(Item::Refusal(self.scratch.clone()));
+            self.hold(Item::Refusal(self.scratch.clone()));
         }
         Ok(())
     }
@@ -169,8 +193,9 @@ impl ChoiceTurn {
         } else if let Some(Item::Reasoning { text, provider: data @ None }) = self.queue.back_mut() {
             text.push_str(&self.scratch);
             *data = provider.map(str::to_owned);
+            self.held += self.scratch.len() + provider.map_or(0, str::len);
         } else {
-            self.queue.push_back(Item::Reasoning { text: self.scratch.clone(), provider: provider.map(str::to_owned) });
+            self.hold(Item::Reasoning { text: self.scratch.clone(), provider: provider.map(str::to_owned) });
         }
         Ok(())
     }
@@ -228,7 +253,7 @@ impl ChoiceTurn {
         {
             return Err(Trouble::Withdrawn(call.name.clone()));
         }
-        self.queue[place] = Item::Nothing;
+        self.held -= std::mem::replace(&mut self.queue[place], Item::Nothing).kept() - Item::Nothing.kept();
         self.places.remove(id);
         self.drain(out)
     }
@@ -286,7 +311,12 @@ impl ChoiceTurn {
     ) -> Fed {
         if let Some(place) = self.places.get(id) {
             return match self.queue.get_mut(place - self.left) {
-                Some(Item::Call(call)) => feed(call),
+                Some(Item::Call(call)) => {
+                    self.held -= call.kept();
+                    let fed = feed(call);
+                    self.held += call.kept();
+                    fed
+                }
                 _ => Ok(()),
             };
         }
@@ -294,10 +324,11 @@ impl ChoiceTurn {
         feed(&mut call)?;
         self.has_whole |= call.state == CallState::Whole;
         let place = self.place_of(index).unwrap_or_else(|| {
-            self.queue.push_back(Item::Nothing);
+            self.hold(Item::Nothing);
             self.left + self.queue.len() - 1
         });
         self.places.insert(id.into(), place);
+        self.held += id.len() + size_of::<(Box<str>, usize)>() + call.kept();
         self.queue[place - self.left] = Item::Call(call);
         Ok(())
     }
@@ -308,7 +339,7 @@ impl ChoiceTurn {
         let index = usize::try_from(index?).ok().filter(|index| *index < MOST_INDEXES)?;
         for lower in self.indexes..index {
             self.awaited.insert(lower, self.left + self.queue.len());
-            self.queue.push_back(Item::Awaited);
+            self.hold(Item::Awaited);
         }
         self.indexes = self.indexes.max(index + 1);
         self.awaited.remove(&index)
@@ -319,8 +350,15 @@ impl ChoiceTurn {
         self.places.get(id).is_some_and(|place| *place < self.left)
     }
 
+    /// Lets something wait.
+    fn hold(&mut self, item: Item) {
+        self.held += item.kept();
+        self.queue.push_back(item);
+    }
+
     fn pop(&mut self) {
-        if self.queue.pop_front().is_some() {
+        if let Some(item) = self.queue.pop_front() {
+            self.held -= item.kept();
             self.left += 1;
         }
     }

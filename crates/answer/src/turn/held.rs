@@ -50,6 +50,12 @@ impl HeldCall {
         HeldCall { id, name, arguments, sent: 0, has_begun: false, state, provider: None }
     }
 
+    /// The bytes that are kept of it.
+    pub fn kept(&self) -> usize {
+        let provider = self.provider.as_ref().map_or(0, String::len);
+        self.id.len() + self.name.len() + self.arguments.len() + provider
+    }
+
     /// Takes the end of the call.
     pub fn take(&mut self, event: &ToolCall<'_>) -> Result<(), Unfit> {
         let all = match verdict(event) {

@@ -24,6 +24,8 @@ pub(crate) struct LiveBody {
     last: Duration,
     /// When the end came, or was decided.
     ended: Option<Duration>,
+    /// The bytes of the reads of the recording.
+    kept: usize,
 }
 
 impl LiveBody {
@@ -46,6 +48,7 @@ impl LiveBody {
             recording,
             last: head.after,
             ended: None,
+            kept: 0,
         }
     }
 
@@ -61,6 +64,7 @@ impl LiveBody {
                 if let Some(exchange) = &mut self.recording {
                     exchange.reads.push(Read { after: at.saturating_sub(self.last), bytes: bytes.to_vec() });
                     self.last = at;
+                    self.kept += bytes.len() + size_of::<Read>();
                 }
                 (self.chunk, self.at) = (bytes, at);
                 return self.next_piece();
@@ -70,6 +74,10 @@ impl LiveBody {
         };
         self.ended = Some(at);
         BodyPiece { at: Some(at), what }
+    }
+
+    pub(crate) fn kept(&self) -> usize {
+        self.kept
     }
 
     fn next_piece(&mut self) -> BodyPiece<'_> {

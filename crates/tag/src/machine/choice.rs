@@ -21,12 +21,20 @@ pub(super) struct TagChoice {
     pub has_text: bool,
     /// The indexes of the calls that were emitted and hold.
     calls: Vec<i64>,
+    /// What was counted of [`TagChoice::kept`].
+    counted: usize,
 }
 
 impl TagChoice {
     /// A choice of this number, before its first text.
     pub fn new(number: u32, parser: Parser, alone: Option<Box<AloneReading>>) -> TagChoice {
-        TagChoice { number, parser, alone, is_native: false, has_text: false, calls: Vec::new() }
+        TagChoice { number, parser, alone, is_native: false, has_text: false, calls: Vec::new(), counted: 0 }
+    }
+
+    /// Adds what has changed of the bytes that are kept to `bytes`.
+    pub fn count(&mut self, bytes: &mut usize) {
+        let now = size_of::<TagChoice>() + self.parser.kept() + self.calls.len() * size_of::<i64>();
+        *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 
     /// Takes the next piece of the text. Passes the line on where the text is all that its parser finds.

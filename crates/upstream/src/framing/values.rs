@@ -49,6 +49,11 @@ impl Values {
         self.full
     }
 
+    /// How many bytes are kept.
+    pub(super) fn kept(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Takes the next bytes.
     pub(super) fn push(&mut self, bytes: &[u8], on: &mut dyn FnMut(Frame<'_>)) {
         if self.full {

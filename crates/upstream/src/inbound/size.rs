@@ -10,6 +10,11 @@ pub(crate) fn has_too_many(json: &[u8]) -> bool {
     if json.len() < MOST_VALUES {
         return false;
     }
+    values(json) > MOST_VALUES
+}
+
+/// How many values there are, by commas and opening brackets outside strings.
+fn values(json: &[u8]) -> usize {
     let (mut values, mut in_string, mut at) = (0, false, 0);
     while at < json.len() {
         match json[at] {
@@ -20,8 +25,16 @@ pub(crate) fn has_too_many(json: &[u8]) -> bool {
         }
         at += 1;
     }
-    values > MOST_VALUES
+    values
 }
+
+/// How many bytes a request takes once its body is read: its texts, and what each value takes besides.
+pub fn inbound_size(json: &[u8]) -> usize {
+    json.len() + values(json) * VALUE
+}
+
+/// The bytes of a value besides its text, and of its place in a list or an object.
+const VALUE: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,87 @@
+//! How many bytes all requests and answers may keep together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The time that a client of a full service is asked to wait, in milliseconds.
+pub const FULL_MS: u64 = 1000;
+
+/// The message to a client whose request or answer finds no room.
+pub const MEMORY: &str = "the open requests and answers keep as much as --max-memory allows, try again";
+
+/// How many bytes may be kept together. All clones are the same.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<BudgetState>);
+
+#[derive(Debug)]
+struct BudgetState {
+    most: usize,
+    /// The bytes of all shares.
+    kept: AtomicUsize,
+}
+
+/// What one request or one answer keeps. Its bytes are free again when it is dropped.
+#[derive(Debug)]
+pub struct Share {
+    budget: Budget,
+    bytes: usize,
+}
+
+/// A share takes bytes in such blocks, so that most events change nothing that others see.
+const BLOCK: usize = 4 << 10;
+
+impl Budget {
+    /// At most `most` bytes.
+    pub fn new(most: usize) -> Budget {
+        Budget(Arc::new(BudgetState { most, kept: AtomicUsize::new(0) }))
+    }
+
+    /// A share without bytes.
+    pub fn share(&self) -> Share {
+        Share { budget: self.clone(), bytes: 0 }
+    }
+}
+
+impl Share {
+    /// Sets how many bytes are kept. Returns whether there is room for them; otherwise the share stays as it is.
+    pub fn keep(&mut self, bytes: usize) -> bool {
+        let bytes = bytes.div_ceil(BLOCK).saturating_mul(BLOCK);
+        let BudgetState { most, kept } = &*self.budget.0;
+        if bytes > self.bytes {
+            let more = bytes - self.bytes;
+            let fits = |all: usize| all.checked_add(more).filter(|all| all <= most);
+            if kept.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
+                return false;
+            }
+        } else if bytes < self.bytes {
+            kept.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        }
+        self.bytes = bytes;
+        true
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.keep(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_add_up_and_give_back() {
+        let budget = Budget::new(10 * BLOCK);
+        let (mut one, mut other) = (budget.share(), budget.share());
+        assert!(one.keep(6 * BLOCK) && other.keep(4 * BLOCK));
+        assert!(!other.keep(4 * BLOCK + 1), "it is full");
+        assert!(one.keep(5 * BLOCK + 1), "the same blocks");
+        assert!(one.keep(1) && other.keep(9 * BLOCK));
+        drop(other);
+        assert!(one.keep(10 * BLOCK) && !one.keep(usize::MAX));
+        drop(one);
+        assert_eq!(budget.0.kept.load(Ordering::Relaxed), 0);
+    }
+}
