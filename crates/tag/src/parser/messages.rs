@@ -195,7 +195,7 @@ impl Router {
 
 /// Whether the message with this header is reasoning; `None` where the text is not the header of a message to the user or the model.
 pub(crate) fn header_is_reasoning(header: &str) -> Option<bool> {
-    let header = header.strip_suffix(MESSAGE).filter(|header| is_header(header))?;
+    let header = header.strip_suffix(MESSAGE).filter(|header| is_header(header, true))?;
     match recipient(header) {
         Recipient::Model => Some(true),
         Recipient::User => Some(false),
