@@ -82,8 +82,8 @@ impl Router {
             }
             Err(_) if is_bare => {
                 let raw = std::mem::take(&mut call.contest.raw);
-                let why = "not a call: the text ends after the marker of a call, which is left out";
-                self.emitter.warn("tag_unparsed", why, &raw, out);
+                let what = "dropped the marker of a call, since the text was cut after it";
+                self.emitter.warn(DROPPED, what, &raw, out);
                 self.emitter.left_out(&raw, out);
                 (call.within.into(), String::new())
             }

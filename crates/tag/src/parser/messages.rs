@@ -14,7 +14,7 @@ use super::router::{Router, Transition};
 use crate::calls::Step;
 use crate::dialect::{CallPart, Form, KnownTool, Scope};
 use crate::mark::{Match, find, space};
-use crate::outlet::Outlet;
+use crate::outlet::{DROPPED, Outlet};
 use event::cut;
 use std::rc::Rc;
 
@@ -173,16 +173,19 @@ impl Router {
                 return out.left_out(held);
             }
             Mode::Header(OpenHeader { is_quoted: false, .. }) => {
+                if cut {
+                    let message = "dropped the header of a message, since the text was cut inside it";
+                    self.emitter.warn(DROPPED, message, held, out);
+                    return self.emitter.left_out(held, out);
+                }
                 let message = "not a call: the text ends inside the message header";
                 self.emitter.warn("tag_unparsed", message, held, out);
-                if cut {
-                    // It holds no text.
-                    self.emitter.decide(Prose::Answer, out);
-                    return out.left_out(held);
-                }
             }
             // The end decides that no longer marker comes.
-            Mode::Answer(Exclusion::Nothing | Exclusion::Unmarked) if self.drops(held) => return out.left_out(held),
+            Mode::Answer(Exclusion::Nothing | Exclusion::Unmarked) if self.drops(held) => {
+                self.emitter.warn(DROPPED, &format!("dropped {held}, a token of chat templates"), held, out);
+                return self.emitter.left_out(held, out);
+            }
             Mode::ToolBody(_) => {
                 let message = "not a call: the text ends before the arguments";
                 self.emitter.warn("tag_unparsed", message, "", out);
