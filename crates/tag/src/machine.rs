@@ -31,7 +31,7 @@ pub struct Options {
     /// Streams with native calls are read, too.
     pub always: bool,
     /// Where `stream_start` names no dialect, the model's name decides which forms count that prose can have, too: those of its family. Of a
-    /// model whose family is not known, a call in such a form counts only where it stands alone and fits the schema of a listed tool.
+    /// model whose family is not known, a call in such a form counts only where it is alone and fits the schema of a listed tool.
     pub by_model: bool,
     /// The tools that calls may name; without it those of `stream_start`.
     pub tools: Option<Rc<ToolList>>,
@@ -172,7 +172,7 @@ pub struct Tag {
 #[derive(Clone, Debug)]
 struct Setting {
     look: Rc<Look>,
-    /// All forms, where calls in some of them must stand alone.
+    /// All forms, where calls in some of them must be alone.
     alone: Option<Rc<Look>>,
     tools: Option<Rc<ToolList>>,
     prefill: Option<String>,

@@ -140,7 +140,7 @@ impl Literal {
     }
 
     /// Reads on after a string of Python: the next string joins it, with its prefix after white space; anything else ends it. Letters
-    /// right after a quotation mark are no prefix: a model that writes `"A "b" c"` forgot to escape the quotation marks.
+    /// right after a quotation mark are text: a model that writes `"A "b" c"` forgot to escape the quotation marks.
     pub(super) fn joint(&mut self, text: &str, at: usize, spaced: bool, out: &mut String) -> Outcome {
         let rest = &text.as_bytes()[at..];
         let letters = if spaced { rest.iter().take(3).take_while(|b| b.is_ascii_alphabetic()).count() } else { 0 };

@@ -1,6 +1,6 @@
 //! Calls in forms that prose can have, too, of a model that is not known to write one of them.
 //!
-//! Such a call counts only where it stands alone: nothing but white space and reasoning is beside it, it names a tool of the request, and
+//! Such a call counts only where it is alone: nothing but white space and reasoning is beside it, it names a tool of the request, and
 //! its arguments fit the tool's schema. Whether it does shows at the end of the text, so that two parsers read the text side by
 //! side: one reads all forms, the other only those with markers that prose does not have. What the second one finds counts as soon as
 //! the first one finds other text.

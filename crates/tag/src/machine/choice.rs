@@ -13,7 +13,7 @@ use std::collections::HashSet;
 pub(super) struct TagChoice {
     number: u32,
     parser: Parser,
-    /// The reading that counts if calls stand alone, while that is possible.
+    /// The reading that counts if calls are alone, while that is possible.
     alone: Option<Box<AloneReading>>,
     /// The provider sent calls of its own, so that all text is text.
     pub is_native: bool,
