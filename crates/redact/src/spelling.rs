@@ -409,7 +409,7 @@ mod tests {
                 assert_eq!(left(secret, &format!("say {text}!")), "say !", "{secret} in {text}");
                 let spellings = SecretSpellings::new([secret.to_owned()]);
                 for end in 1..text.len() {
-                    let begun = spellings.begun(text[..end].as_bytes());
+                    let begun = spellings.begun(&text.as_bytes()[..end]);
                     // Escapes of letters and digits are seldom, and not held back.
                     assert!(
                         begun == end
