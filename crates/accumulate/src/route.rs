@@ -124,7 +124,7 @@ impl OpenCalls {
         loop {
             let (name, is_from_text) = (self.list[at].name.clone(), self.list[at].is_from_text);
             let next = self.begin(None, origin);
-            self.list[at].next = Some(next as u32);
+            (self.list[at].next, self.list[at].newest) = (Some(next as u32), None);
             at = next;
             (self.list[at].name, self.list[at].is_from_text) = (name, is_from_text);
             let (another, noise) = self.list[at].begin_with(&text[from..]);
@@ -152,7 +152,7 @@ impl OpenCalls {
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = self.bound_now(delta.index);
         if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
-            if let Some(at) = self.of_id(id).and_then(|at| self.newest(at as u32)) {
+            if let Some(at) = self.of_id(id).and_then(|at| self.newest(at as u32).or_else(|| self.find(id))) {
                 // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
                 // the first call's name, so it gets a made id, and later deltas with the shared id belong to it.
                 let call = &self.list[at];

@@ -232,7 +232,7 @@ fn check(bytes: &[u8], turn: Turn) {
                     assert!(!name.is_empty() && json(arguments).is_object(), "{got:?} {}", raw(&lines));
                 }
                 assert!(
-                    got.calls.is_empty() || !["stop", "end_turn"].contains(&&got.end.as_deref().unwrap()[..]),
+                    got.calls.is_empty() || !["stop", "end_turn"].contains(&got.end.as_deref().unwrap_or_default()),
                     "{got:?}"
                 );
             }

@@ -71,7 +71,7 @@ fn check(bytes: &[u8], _: Turn) {
                 Ok(definition) => {
                     let again = mcp::Definition::read("server", &definition.to_json()).expect("a definition");
                     assert_eq!(again.hash(), definition.hash());
-                    let _ = (definition.has_hidden(), mcp::differences(&[definition.clone()], &[again]));
+                    let _ = (definition.has_hidden(), mcp::differences(std::slice::from_ref(&definition), &[again]));
                     let name = mcp::offered_name("server", &definition.tool);
                     assert!(
                         name.len() <= 64 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)),
