@@ -121,9 +121,10 @@ impl Parser {
         true
     }
 
-    /// The bytes that are kept: text that is read again, and that of the open call.
+    /// The bytes that are kept: text that is read again, that of the open call, and the beginning of the message.
     pub fn kept(&self) -> usize {
-        self.held.len() + if let Mode::Call(call) = &self.mode { call.contest.raw.len() } else { 0 }
+        let call = if let Mode::Call(call) = &self.mode { call.contest.raw.len() } else { 0 };
+        self.held.len() + call + self.router.emitter.kept()
     }
 
     /// Takes the next piece of the text.

@@ -62,6 +62,11 @@ impl AloneReading {
         true
     }
 
+    /// The bytes that are kept. Arguments are kept twice: as they came, and as those of a call that has to fit.
+    pub fn kept(&self) -> usize {
+        self.parser.kept() + 2 * self.found.kept.kept() + self.certain.kept()
+    }
+
     /// As [`Parser::begin_in_answer`].
     pub fn begin_in_answer(&mut self) {
         self.parser.begin_in_answer();

@@ -21,7 +21,7 @@ pub(super) struct TagChoice {
     pub has_text: bool,
     /// The indexes of the calls that were emitted and hold.
     calls: Vec<i64>,
-    /// What was counted of [`TagChoice::kept`].
+    /// The bytes that [`TagChoice::count`] has counted.
     counted: usize,
 }
 
@@ -33,7 +33,8 @@ impl TagChoice {
 
     /// Adds what has changed of the bytes that are kept to `bytes`.
     pub fn count(&mut self, bytes: &mut usize) {
-        let now = size_of::<TagChoice>() + self.parser.kept() + self.calls.len() * size_of::<i64>();
+        let alone = self.alone.as_ref().map_or(0, |alone| alone.kept());
+        let now = size_of::<TagChoice>() + self.parser.kept() + alone + self.calls.len() * size_of::<i64>();
         *bytes = *bytes + now - std::mem::replace(&mut self.counted, now);
     }
 

@@ -10,6 +10,9 @@ pub(crate) struct Beginning {
     items: Vec<HeldItem>,
     /// How much text the items are, in bytes.
     size: usize,
+    /// The bytes of all items.
+    kept: usize,
+    has_calls: bool,
 }
 
 #[derive(Debug)]
@@ -40,9 +43,19 @@ impl Beginning {
         self.size
     }
 
+    /// How many bytes are kept: the text, calls and warnings.
+    pub fn kept(&self) -> usize {
+        self.kept
+    }
+
+    fn push(&mut self, item: HeldItem, text: usize) {
+        self.kept += size_of::<HeldItem>() + text;
+        self.items.push(item);
+    }
+
     /// Whether a call came, even one that was retracted.
     pub fn has_calls(&self) -> bool {
-        self.items.iter().any(|item| matches!(item, HeldItem::Call { .. }))
+        self.has_calls
     }
 
     /// Whether all that came is reasoning and markers.
@@ -82,35 +95,43 @@ impl Outlet for Beginning {
     fn content(&mut self, text: &str) {
         self.size += text.len();
         match self.items.last_mut() {
-            Some(HeldItem::Text(last)) => last.push_str(text),
-            _ => self.items.push(HeldItem::Text(text.to_owned())),
+            Some(HeldItem::Text(last)) => {
+                last.push_str(text);
+                self.kept += text.len();
+            }
+            _ => self.push(HeldItem::Text(text.to_owned()), text.len()),
         }
     }
 
     fn reasoning(&mut self, text: &str) {
         self.size += text.len();
         match self.items.last_mut() {
-            Some(HeldItem::Reasoning(last)) => last.push_str(text),
-            _ => self.items.push(HeldItem::Reasoning(text.to_owned())),
+            Some(HeldItem::Reasoning(last)) => {
+                last.push_str(text);
+                self.kept += text.len();
+            }
+            _ => self.push(HeldItem::Reasoning(text.to_owned()), text.len()),
         }
     }
 
     fn call(&mut self, piece: CallPiece<'_>) {
         let CallPiece { index, id, name, arguments, done } = piece;
+        let text = [id, name, arguments].iter().flatten().map(|text| text.len()).sum();
         let [id, name, arguments] = [id, name, arguments].map(|text| text.map(str::to_owned));
-        self.items.push(HeldItem::Call { index, id, name, arguments, done });
+        self.has_calls = true;
+        self.push(HeldItem::Call { index, id, name, arguments, done }, text);
     }
 
     fn retract(&mut self, index: i64, reason: &'static str) {
-        self.items.push(HeldItem::Retract(index, reason));
+        self.push(HeldItem::Retract(index, reason), 0);
     }
 
     fn warning(&mut self, code: &'static str, message: &str, raw: &str) {
-        self.items.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned()));
+        self.push(HeldItem::Warning(code, message.to_owned(), raw.to_owned()), message.len() + raw.len());
     }
 
     fn left_out(&mut self, text: &str) {
         self.size += text.len();
-        self.items.push(HeldItem::LeftOut(text.to_owned()));
+        self.push(HeldItem::LeftOut(text.to_owned()), text.len());
     }
 }

@@ -50,6 +50,11 @@ impl Emitter {
         if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed { beginning } else { out }
     }
 
+    /// How many bytes of the beginning are kept.
+    pub fn kept(&self) -> usize {
+        self.beginning().map_or(0, Beginning::kept)
+    }
+
     /// Whether the beginning is held back.
     pub fn holds_beginning(&self) -> bool {
         self.beginning().is_some()
