@@ -253,7 +253,9 @@ fn the_configuration_of_a_checkpoint_describes_its_dialect() {
     let end = r#"{"type":"content_delta","text":"<end>"}"#;
     let out = run(&["--no-time", "--dialect-file", &file], &lines(&[start, OWN_CALL, end, END]));
     let call = r#"{"type":"tool_call_delta","index":0,"tool_name":"f","arguments":"{}","done":true,"from_text":true}"#;
-    assert_eq!(inside(&out), [r#"{"type":"content_delta","text":"Yes."}"#, call], "{}", text(&out.stderr));
+    let yes = r#"{"type":"content_delta","text":"Yes."}"#;
+    let dropped = r#"{"type":"warning","source":"tag-parse","code":"tag_dropped","message":"dropped <end>, a token of chat templates","raw":"<end>"}"#;
+    assert_eq!(inside(&out), [yes, call, dropped], "{}", text(&out.stderr));
     for (json, words) in [
         ("{\n \"chat_template\": \"x\"}", "line 1: it has no response_template; expected a tokenizer_config.json"),
         ("{\n \"response_template\":\n  7}", "line 3: response_template: expected an object"),
@@ -348,6 +350,10 @@ fn the_examples_of_the_help_run() {
     scratch.file("tools.json", r#"[{"type":"function","function":{"name":"f"}}]"#);
     scratch.file("answer.txt", "All is well.\n");
     scratch.file("own.toml", "name = 'own'\ncall = '<own>{name, arguments}</own>'\n");
+    std::fs::create_dir(scratch.0.join("checkpoint")).unwrap();
+    let own = r#"{"response_template": {"start_anchor": "<bot>", "fields": {"tool_calls": {"open": "<own>", "close": "</own>",
+        "content": "json", "transform": {"function": "{content}"}}}}}"#;
+    scratch.file("checkpoint/tokenizer_config.json", own);
     let help = run(&["--help"], "");
     let help = text(&help.stdout);
     let examples: Vec<&str> = help.lines().filter_map(|l| l.strip_prefix("  tag-parse")).collect();

@@ -28,8 +28,15 @@ fn label(id: &str, has_tool_call: bool, more: &Value) -> String {
 }
 
 /// Streams in which the first text and a call come in one chunk: a whole response is one, too.
-const WITH_CALL: [&str; 3] =
-    ["anthropic/whole", "gemini/row-21-text-and-call-in-one-chunk", "openai-chat/row-21-text-and-call-in-one-chunk"];
+const WITH_CALL: [&str; 7] = [
+    "anthropic/whole",
+    "gemini/row-21-text-and-call-in-one-chunk",
+    "gemini/whole",
+    "openai-chat/message-instead-of-delta",
+    "openai-chat/row-21-text-and-call-in-one-chunk",
+    "openai-chat/whole",
+    "openai-responses/whole",
+];
 
 #[test]
 fn first_chunk_is_wrong_where_text_comes_before_the_call_and_nowhere_else() {
