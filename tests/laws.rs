@@ -224,7 +224,8 @@ fn earliest(checker: &str, lines: &[String]) -> Option<(usize, bool)> {
         let text = e.get("text").filter(|_| e.kind() == Kind::ContentDelta).and_then(Raw::str).unwrap_or_default();
         seen += text.chars().count();
         let enough = match checker {
-            "first-chunk" => !text.is_empty(),
+            // A call that came in the text's chunk follows, and may be of a tool that does not count.
+            "first-chunk" => !text.is_empty() && e.get("with_call").is_none(),
             "lookahead:20" => seen >= 20 && !text.is_empty(),
             _ => false,
         };

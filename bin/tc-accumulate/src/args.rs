@@ -39,6 +39,9 @@ pub struct Args {
     pub common: args::Common,
 }
 
+/// How many bytes may be kept beside the text of a message of `--max-line`: places of calls and of choices.
+const BESIDE_TEXT: usize = 1 << 20;
+
 const EXAMPLES: &str = "\
 Examples:
   llm-stream -t tools.json 'Is it raining?' | tc-accumulate
@@ -90,7 +93,7 @@ impl Args {
             no_repair: self.repair == Repair::None,
             keep_deltas: self.keep_deltas,
             live: false,
-            max_kept: Some(self.common.max_line),
+            max_kept: Some(self.common.max_line.saturating_add(BESIDE_TEXT)),
             no_message: false,
             partial: self.partial,
             shape: match self.shape {
