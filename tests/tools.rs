@@ -104,7 +104,6 @@ fn the_same_mistakes_in_the_same_words() {
         r#"[{"name":"a","name":"b"}]"#,
         r#"[{"name":"sh -c"}]"#,
         r#"[{"name":"a","parameters":[]}]"#,
-        r#"[{"name":"a","parameters":{"type":"objekt"}}]"#,
         r#"[{"name":"a","parameters":{"$ref":"http://x/"}}]"#,
         &long,
     ]
