@@ -104,6 +104,7 @@ fn the_same_mistakes_in_the_same_words() {
         r#"[{"name":"a","name":"b"}]"#,
         r#"[{"name":"sh -c"}]"#,
         r#"[{"name":"a","parameters":[]}]"#,
+        r#"[{"name":"a","parameters":{"required":1}}]"#,
         r#"[{"name":"a","parameters":{"$ref":"http://x/"}}]"#,
         &long,
     ]

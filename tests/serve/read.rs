@@ -104,7 +104,7 @@ fn compare(asked: &Asked, got: &Reading, want: &Reading, ordered: bool) -> Vec<S
         choice.calls.iter_mut().for_each(|call| call.id.clear());
     }
     for choice in ours.iter_mut().chain(&mut theirs).filter(|_| !ordered) {
-        choice.calls.sort_by(|a, b| (&a.id, &a.arguments).cmp(&(&b.id, &b.arguments)));
+        choice.calls.sort_by(|a, b| (&a.id, &a.name, &a.arguments).cmp(&(&b.id, &b.name, &b.arguments)));
     }
     if ours != theirs {
         wrong.push(format!("came: {ours:?}\n  not: {theirs:?}"));

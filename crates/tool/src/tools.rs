@@ -252,10 +252,7 @@ mod tests {
             (r#"[{"name":"../x"}]"#, r#"tool 1 ("../x"): the name must be 1 to 128"#),
             (r#"[{"name":"a"},{"name":"a"}]"#, r#"tool 2 ("a"): another tool has this name"#),
             (r#"[{"name":"a","name":"b"}]"#, "appears twice"),
-            (
-                r#"[{"name":"a","parameters":{"type":"objekt"}}]"#,
-                r#"tool 1 ("a"): parameters: the schema is not valid"#,
-            ),
+            (r#"[{"name":"a","parameters":{"required":1}}]"#, r#"tool 1 ("a"): parameters: the schema is not valid"#),
             (r#"[{"name":"a","parameters":[]}]"#, "parameters is not an object"),
             (r#"[{"name":"a","exec":{}}]"#, "exec has no command"),
             (r#"[{"name":"a","exec":{"command":"ls -l"}}]"#, "there is no shell"),
