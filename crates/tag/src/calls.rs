@@ -122,8 +122,8 @@ pub(crate) enum Op {
     Name(usize),
     /// Its id ends here.
     Id(usize),
-    /// A piece of its arguments ends here.
-    Arguments(usize),
+    /// A piece of its arguments ends here, and this is what the engine could see of their end.
+    Arguments(usize, ArgumentsEnd),
     /// The call is complete.
     Done,
     /// What is wrong with a call that can be read nevertheless, for a warning.
@@ -145,7 +145,7 @@ pub(crate) enum ArgumentsEnd {
 /// The calls that an engine found and that were not emitted yet, in one buffer that is reused.
 #[derive(Debug, Default)]
 pub(crate) struct FoundCalls {
-    /// Where the arguments of the last call end.
+    /// Where the arguments of the last call end, seen from the next piece of them.
     pub end: ArgumentsEnd,
     /// In order. The text of each begins where the one before ends.
     pub ops: Vec<Op>,
@@ -181,16 +181,16 @@ impl FoundCalls {
 
     /// The next piece of the arguments, from an engine that follows them to their end.
     pub fn arguments_until(&mut self, piece: &str, end: ArgumentsEnd) {
-        self.arguments(piece);
         self.end = end;
+        self.arguments(piece);
     }
 
     /// What was appended to [`FoundCalls::text`] since the last part is the next piece of the arguments.
     pub fn wrote(&mut self) {
-        let end = self.text.len();
+        let op = Op::Arguments(self.text.len(), self.end);
         match self.ops.last_mut() {
-            Some(Op::Arguments(last)) => *last = end,
-            _ => self.ops.push(Op::Arguments(end)),
+            Some(last @ Op::Arguments(..)) => *last = op,
+            _ => self.ops.push(op),
         }
     }
 

@@ -155,10 +155,10 @@ impl Expression {
         let ExpressionState::Arguments(literal) = &mut self.state else { return Step::On(0) };
         let before = calls.text.len();
         let progress = literal.push(text, &mut calls.text);
+        calls.end = if let Progress::End(_) = progress { ArgumentsEnd::Here } else { ArgumentsEnd::Later };
         if calls.text.len() > before {
             calls.wrote();
         }
-        calls.end = if let Progress::End(_) = progress { ArgumentsEnd::Here } else { ArgumentsEnd::Later };
         let end = match progress {
             Progress::More(n) => return Step::More(n),
             Progress::End(n) => n,

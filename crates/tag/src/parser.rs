@@ -63,7 +63,7 @@ use emitter::Emitter;
 use framing::{Framed, Framing};
 use json::ToolList;
 pub(crate) use messages::header_is_reasoning;
-use mode::Mode;
+use mode::{Mode, TextEnd};
 use prose::Prose;
 use router::{Position, Router};
 use std::borrow::Cow;
@@ -200,15 +200,25 @@ impl Parser {
 
     /// The text has ended; `cut`: before its own end.
     pub fn finish(&mut self, cut: bool, out: &mut dyn Outlet) {
-        self.framed(out, |parser, out| parser.end(cut, out));
+        self.end(if cut { TextEnd::Cut } else { TextEnd::Whole }, out);
+    }
+
+    /// The text has ended for this parser, since the provider sends calls of its own: the caller retracts those of the text.
+    pub fn begin_native(&mut self, out: &mut dyn Outlet) {
+        self.router.emitter.forget();
+        self.end(TextEnd::Native, out);
+    }
+
+    fn end(&mut self, end: TextEnd, out: &mut dyn Outlet) {
+        self.framed(out, |parser, out| parser.end_text(end, out));
         self.framing.interrupt(out);
     }
 
-    fn end(&mut self, cut: bool, out: &mut dyn Outlet) {
+    fn end_text(&mut self, end: TextEnd, out: &mut dyn Outlet) {
         let mode = loop {
             match std::mem::take(&mut self.mode) {
                 Mode::Call(call) => {
-                    let (mode, rest) = self.router.finish_call(call, cut, out);
+                    let (mode, rest) = self.router.finish_call(call, end, out);
                     self.mode = mode;
                     // A call may end long before the text does, where its value's closer is missing.
                     self.read(Cow::Owned(rest), out);
@@ -217,13 +227,8 @@ impl Parser {
             }
         };
         let held = std::mem::take(&mut self.held);
-        self.router.finish_text(&mode, &held, cut, out);
-        self.router.emitter.finish(cut, out);
-    }
-
-    /// The provider sent calls of its own: the caller retracts those of the text.
-    pub fn forget_calls(&mut self) {
-        self.router.emitter.forget();
+        self.router.finish_text(&mode, &held, end, out);
+        self.router.emitter.finish(end != TextEnd::Whole, out);
     }
 
     fn read(&mut self, mut text: Cow<'_, str>, out: &mut dyn Outlet) {

@@ -60,6 +60,22 @@ fn every_beginning_of_a_call_is_read_alike_in_every_split() {
     assert!(wrong.is_empty(), "{} texts:\n{}", wrong.len(), wrong[..wrong.len().min(12)].join("\n"));
 }
 
+/// The whole call is found at once or byte by byte: the warning in the middle of its arguments has the same place.
+#[test]
+fn the_place_of_a_warning_within_arguments_does_not_depend_on_their_pieces() {
+    let call = "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n\
+        <｜DSML｜parameter name=\"b\" string=\"false\"true</｜DSML｜parameter>\n\
+        <｜DSML｜parameter name=\"n\" string=\"false\">null</｜DSML｜parameter>\n\
+        <｜DSML｜parameter name=\"s\" string=\"true\">a\nb</｜DSML｜parameter>\n\
+        </｜DSML｜invoke>\n</｜DSML｜function_calls>";
+    for text in [call.to_owned(), format!("<|observation|>{call}<｜DSML｜invoke")] {
+        for names in ["deepseek-v32", "auto"] {
+            let same = split(names, PLAIN, &text, 3);
+            assert!(same.is_ok(), "{}", same.err().unwrap_or_default());
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(cases(400))]
 
@@ -288,6 +304,18 @@ proptest! {
             }
             // Where a text is cut is not the same: a piece may end like a marker that the next one ruled out.
             prop_assert_eq!(merged(&tag_parse(&once)), merged(&once), "{}", names);
+        }
+    }
+}
+
+/// Text before a call is not at the end of a cut text: a second reading does not leave out a marker that the first one passed.
+#[test]
+fn a_marker_before_a_call_is_passed_again() {
+    let call = r#"<tool_calls>[{"name": "f", "arguments": {"a": 1, "s": "x y"}}]</tool_calls>"#;
+    for marker in ["<invoke>", "<|start|>assistant", "<tool_call>"] {
+        for (known, after) in [(PLAIN, ""), (PLAIN, "`"), (Known { cut: true, ..PLAIN }, " So.")] {
+            let once = tag_parse(&stream("auto", known, &[marker, call, after]));
+            assert_eq!(merged(&tag_parse(&once)), merged(&once), "{marker}");
         }
     }
 }

@@ -70,7 +70,7 @@ fn feed(form: &'static ExpressionForm, context: &Context<'_>, pieces: &[&str]) -
     for op in &calls.ops {
         match *op {
             Op::Name(to) => found.push(calls.text[std::mem::replace(&mut at, to)..to].to_owned() + " "),
-            Op::Arguments(to) => found.last_mut().unwrap().push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
+            Op::Arguments(to, _) => found.last_mut().unwrap().push_str(&calls.text[std::mem::replace(&mut at, to)..to]),
             Op::Done => found.last_mut().unwrap().push('\0'),
             Op::Id(_) | Op::Note(_) => panic!("{op:?}"),
         }
@@ -203,9 +203,12 @@ fn a_call_is_said_as_it_comes() {
     assert_eq!(expression.push("[f", &context, &mut calls), Step::More(1));
     assert!(calls.ops.is_empty());
     assert_eq!(expression.push("f(", &context, &mut calls), Step::More(2));
-    assert_eq!((calls.ops.as_slice(), calls.text.as_str()), ([Op::Name(1), Op::Arguments(2)].as_slice(), "f{"));
+    assert_eq!(
+        (calls.ops.as_slice(), calls.text.as_str()),
+        ([Op::Name(1), Op::Arguments(2, ArgumentsEnd::Later)].as_slice(), "f{")
+    );
     assert_eq!(expression.push("at='noo", &context, &mut calls), Step::More(7));
-    assert_eq!((calls.ops[1], calls.text.as_str()), (Op::Arguments(11), r#"f{"at":"noo"#));
+    assert_eq!((calls.ops[1], calls.text.as_str()), (Op::Arguments(11, ArgumentsEnd::Later), r#"f{"at":"noo"#));
     assert_eq!(expression.push("n'), g", &context, &mut calls), Step::Whole(3));
     assert_eq!(calls.ops.last(), Some(&Op::Done));
     assert_eq!(expression.push("], x", &context, &mut calls), Step::Done(1));

@@ -88,8 +88,7 @@ impl TagChoice {
             if let Some(alone) = alone {
                 alone.give_up(events);
             }
-            parser.forget_calls();
-            parser.finish(true, events);
+            parser.begin_native(events);
         });
         if self.calls.is_empty() {
             return;

@@ -27,6 +27,25 @@ fn a_native_call_takes_back_every_call_of_the_text_before_it_takes_their_indexes
 }
 
 #[test]
+fn a_marker_or_a_header_before_a_native_call_is_text() {
+    let native = r#"{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f"}"#;
+    let end = r#"{"type":"stream_end","finish_reason":"length"}"#;
+    for (dialect, text) in [("hermes", "<tool_call>"), ("harmony", "<|start|>assistant"), ("auto", "<invoke>")] {
+        let start = format!(r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"{dialect}","prefill":""}}"#);
+        let delta = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
+        let read = |lines: &[&str]| {
+            let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(&start).unwrap());
+            Collect::run(&mut tag, std::iter::once(&start[..]).chain(lines.iter().copied())).split_off(1)
+        };
+        let out: Vec<String> = read(&[&delta, native, end]).into_iter().filter(|l| !l.contains("warning")).collect();
+        assert_eq!(out, [&delta[..], native, end], "{dialect}");
+        // Where the text was cut there, both are left out.
+        let out = read(&[&delta, end]);
+        assert!(out[0].contains("tag_dropped") && out[1..] == [end], "{dialect}: {out:?}");
+    }
+}
+
+#[test]
 fn a_list_of_tools_that_cannot_be_read_has_none() {
     let out = run(r#""prefill":"","tools":{"a":1}"#, &[CALL]);
     assert!(out[0].contains("tools_unread") && out.iter().all(|line| !line.contains("tool_call_delta")), "{out:?}");

@@ -136,7 +136,7 @@ fn read(form: &'static ParamForm, tools: Option<&ToolList>, text: &str, cuts: im
     let mut at = 0;
     for op in &calls.ops {
         match op {
-            Op::Arguments(end) => {
+            Op::Arguments(end, _) => {
                 said.push_str(&calls.text[at..*end]);
                 at = *end;
             }

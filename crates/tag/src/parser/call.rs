@@ -2,7 +2,7 @@
 
 use super::contest::Contest;
 use super::gate::Gate;
-use super::mode::Mode;
+use super::mode::{Mode, TextEnd};
 use super::open_call::{CallStatus, OpenCall};
 use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
@@ -72,10 +72,10 @@ impl Router {
         Mode::Call(call)
     }
 
-    /// The text ended in a call. Returns the text that is to be read again.
-    pub fn finish_call(&mut self, mut call: Box<OpenCall>, cut: bool, out: &mut dyn Outlet) -> (Mode, String) {
-        let is_bare = cut && matches!(call.status, CallStatus::Nothing) && call.contest.is_bare();
-        match call.contest.finish(cut, self.tools.as_deref()) {
+    /// The text ended in a call, in this way. Returns the text that is to be read again.
+    pub fn finish_call(&mut self, mut call: Box<OpenCall>, end: TextEnd, out: &mut dyn Outlet) -> (Mode, String) {
+        let is_bare = end == TextEnd::Cut && matches!(call.status, CallStatus::Nothing) && call.contest.is_bare();
+        match call.contest.finish(end != TextEnd::Whole, self.tools.as_deref()) {
             Ok(()) => {
                 self.write(&mut call, out);
                 self.end(*call, out)
@@ -99,7 +99,7 @@ impl Router {
     fn write(&mut self, call: &mut OpenCall, out: &mut dyn Outlet) {
         let Some(winner) = call.contest.first().filter(|c| !c.calls.ops.is_empty()) else { return };
         // Most pieces are from the middle of the arguments.
-        if let ([Op::Arguments(_)], ArgumentsEnd::Later) = (&winner.calls.ops[..], winner.calls.end)
+        if let [Op::Arguments(_, ArgumentsEnd::Later)] = &winner.calls.ops[..]
             && call.status.is_direct()
             && !self.emitter.holds_beginning()
         {
@@ -112,7 +112,7 @@ impl Router {
         let mut piece: Option<CallPiece<'_>> = None;
         for (n, op) in calls.ops.iter().enumerate() {
             let text = match *op {
-                Op::Name(to) | Op::Id(to) | Op::Arguments(to) => &calls.text[std::mem::replace(&mut from, to)..to],
+                Op::Name(to) | Op::Id(to) | Op::Arguments(to, _) => &calls.text[std::mem::replace(&mut from, to)..to],
                 Op::Done | Op::Note(_) => "",
             };
             if let Op::Name(_) | Op::Note(_) = op
@@ -134,16 +134,16 @@ impl Router {
             match (op, &mut call.status) {
                 (Op::Name(_), _) => piece.name = Some(text),
                 (Op::Id(_), _) => piece.id = Some(text),
-                (Op::Arguments(_), CallStatus::Open { gate, waits }) => {
+                (Op::Arguments(_, end), CallStatus::Open { gate, waits }) => {
                     let ends = calls.ops.get(n + 1) == Some(&Op::Done);
                     let passed = match ends {
                         true if !*waits && !gate.is_closed() => text,
                         true => gate.pass(text, ArgumentsEnd::Here),
-                        false => gate.pass(text, calls.end),
+                        false => gate.pass(text, *end),
                     };
                     piece.arguments = Some(passed).filter(|text| !text.is_empty());
                 }
-                (Op::Arguments(_), _) => piece.arguments = Some(text),
+                (Op::Arguments(..), _) => piece.arguments = Some(text),
                 (Op::Done, status) => {
                     let status = std::mem::replace(status, CallStatus::Complete);
                     let CallStatus::Open { gate, waits } = status else { continue };

@@ -163,7 +163,7 @@ impl Contest {
         let live = self.candidates.iter().filter(|c| c.is_live()).count();
         let counts = |c: &Candidate| live == 0 || c.is_live();
         let is_whole = |c: &Candidate| matches!(c.step, Step::Whole(_) | Step::Done(_));
-        let has_begun = |c: &Candidate| c.calls.ops.iter().any(|op| live == 1 || matches!(op, Op::Arguments(_)));
+        let has_begun = |c: &Candidate| c.calls.ops.iter().any(|op| live == 1 || matches!(op, Op::Arguments(..)));
         let whole = self.candidates.iter().enumerate().filter(|(_, c)| counts(c) && is_whole(c));
         // Of several, the form with more parts can read more of what may follow.
         let length = |c: &Candidate| (c.run.form().section.is_some(), c.run.form().call.len());

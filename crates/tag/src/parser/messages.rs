@@ -8,7 +8,7 @@
 //! (<https://github.com/ggml-org/llama.cpp/issues/27720>); vLLM's
 //! [parser for Muse](https://github.com/vllm-project/vllm/blob/9c13dbc473d2f247c7278a764d7c751af90e8111/vllm/tool_parsers/muse_glimmer_tool_parser.py).
 
-use super::mode::{Mode, OpenHeader};
+use super::mode::{Mode, OpenHeader, TextEnd};
 use super::prose::{Exclusion, Prose};
 use super::router::{Router, Transition};
 use crate::calls::Step;
@@ -165,15 +165,15 @@ impl Router {
         (mode, Step::On(0))
     }
 
-    /// The text has ended outside calls; `held` was held back.
-    pub fn finish_text(&mut self, mode: &Mode, held: &str, cut: bool, out: &mut dyn Outlet) {
+    /// The text has ended outside calls, in this way; `held` was held back.
+    pub fn finish_text(&mut self, mode: &Mode, held: &str, end: TextEnd, out: &mut dyn Outlet) {
         match mode {
             Mode::Body(..) if matches!(find(ENDS, held), Match::Full(n) if held[n..].trim_ascii().is_empty()) => {
                 self.emitter.decide(Prose::Answer, out);
                 return out.left_out(held);
             }
             Mode::Header(OpenHeader { is_quoted: false, .. }) => {
-                if cut {
+                if end == TextEnd::Cut {
                     let message = "dropped the header of a message, since the text was cut inside it";
                     self.emitter.warn(DROPPED, message, held, out);
                     return self.emitter.left_out(held, out);

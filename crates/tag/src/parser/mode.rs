@@ -29,6 +29,18 @@ pub(super) struct OpenHeader {
     pub is_quoted: bool,
 }
 
+/// How a text ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextEnd {
+    /// At its own end.
+    Whole,
+    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a header is no text.
+    Cut,
+    /// A call of the provider's own comes next, and all that was not read as a call is text. The call may be one that `tag-parse` has
+    /// found before, so that a second reading must pass what the first one passed.
+    Native,
+}
+
 impl Default for Mode {
     fn default() -> Self {
         Mode::Answer(Exclusion::Nothing)
