@@ -244,9 +244,11 @@ impl Look {
         self.ends.iter().find(|(ends, _)| std::ptr::eq(*ends, form)).map(|(_, always)| *always)
     }
 
-    /// The longest marker that `text` begins with.
-    pub(crate) fn longest(&self, text: &str) -> Option<&Marker> {
-        self.candidates(text).iter().filter(|m| text.starts_with(m.text)).max_by_key(|m| m.text.len())
+    /// The longest marker that `text` begins with and that has a meaning which counts. One without hides no shorter one: where the text
+    /// comes in pieces, it is not waited for.
+    pub(crate) fn longest(&self, text: &str, mut counts: impl FnMut(MarkerMeaning) -> bool) -> Option<&Marker> {
+        let begins = self.candidates(text).iter().filter(|m| text.starts_with(m.text));
+        begins.filter(|m| m.meanings.iter().any(|t| counts(*t))).max_by_key(|m| m.text.len())
     }
 
     /// The markers that `text` is the beginning of.

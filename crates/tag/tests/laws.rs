@@ -4,7 +4,9 @@ mod reading;
 
 use event::{Collect, Kind, Scanner};
 use proptest::prelude::*;
-use reading::{Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts, written};
+use reading::{
+    Found, Item, Known, PLAIN, cases, floor, known, letters, look, parser, pieces, read, texts, tools, written,
+};
 use toolpipe_tag::{Dialect, Options, PromptCall, Streams};
 
 /// How much of an answer is held until it is clear whether it began inside reasoning, in bytes.
@@ -74,6 +76,14 @@ fn the_place_of_a_warning_within_arguments_does_not_depend_on_their_pieces() {
             assert!(same.is_ok(), "{}", same.err().unwrap_or_default());
         }
     }
+}
+
+/// `<start_function_response>response:` counts at the beginning of a line only; what it begins with is left out.
+#[test]
+fn a_marker_that_does_not_count_hides_no_shorter_one() {
+    let text = "</s>a `<start_function_response>response:";
+    let found = split("auto", PLAIN, text, 5).unwrap_or_else(|why| panic!("{why}"));
+    assert_eq!(found.content(), "a `response:");
 }
 
 proptest! {
@@ -203,8 +213,7 @@ fn what_no_marker_begins_with_is_not_held() {
 /// Events as lines: the beginning of a stream, its text in these pieces, its end.
 fn stream(names: &str, known: Known, pieces: &[&str]) -> Vec<String> {
     let string = |text: &str| serde_json::Value::from(text).to_string();
-    let tools = r#"[{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "g"}}]"#;
-    let tools = if known.tools { format!(r#","tools":{tools}"#) } else { String::new() };
+    let tools = if known.tools { format!(r#","tools":{}"#, tools()) } else { String::new() };
     let prefill = known.prefill.map_or(String::new(), |p| format!(r#","prefill":{}"#, string(p)));
     let mut lines =
         vec![format!(r#"{{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"{names}"{tools}{prefill}}}"#)];

@@ -81,10 +81,8 @@ impl Router {
         if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| self.counts(*t, exclusion))) {
             return Match::Partial;
         }
-        let Some(marker) = look.longest(rest) else { return Match::No };
-        let meanings: Vec<MarkerMeaning> =
-            marker.meanings.iter().copied().filter(|t| self.counts(*t, exclusion)).collect();
-        if meanings.is_empty() { Match::No } else { Match::Full((marker, meanings)) }
+        let Some(marker) = look.longest(rest, |t| self.counts(t, exclusion)) else { return Match::No };
+        Match::Full((marker, marker.meanings.iter().copied().filter(|t| self.counts(*t, exclusion)).collect()))
     }
 
     /// Whether a marker's meaning counts at this place.
@@ -112,11 +110,9 @@ impl Router {
     /// Whether a text is a marker that is left out here.
     pub fn drops(&mut self, text: &str) -> bool {
         let look = Rc::clone(&self.look);
-        let marker = look.longest(text).filter(|marker| marker.text == text);
-        marker.is_some_and(|marker| {
-            let drops = |t: &MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
-            marker.meanings.iter().any(|t| drops(t) && self.counts(*t, Exclusion::Nothing))
-        })
+        let drops = |t: MarkerMeaning| matches!(t, MarkerMeaning::Dropped | MarkerMeaning::DroppedFirst);
+        let marker = look.longest(text, |t| drops(t) && self.counts(t, Exclusion::Nothing));
+        marker.is_some_and(|marker| marker.text == text)
     }
 
     /// Whether a form may begin here: as a call, or directly after a quotation mark as a quoted one.

@@ -61,19 +61,16 @@ impl Router {
         if look.ends.is_empty() || (!is_cited && quote.is_quoted()) {
             return Match::No;
         }
-        let ends = |target: &MarkerMeaning| -> Option<&'static Form> {
+        let ends = |target: MarkerMeaning| -> Option<&'static Form> {
             let MarkerMeaning::Form(form) = target else { return None };
             let ends = if is_cited { ends_itself(form) } else { look.ends(form).is_some() };
-            ends.then_some(*form)
+            ends.then_some(form)
         };
-        if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| ends(t).is_some())) {
+        if look.partial(rest).any(|marker| marker.meanings.iter().any(|t| ends(*t).is_some())) {
             return Match::Partial;
         }
-        let forms: Vec<_> =
-            look.longest(rest).into_iter().flat_map(|marker| &marker.meanings).filter_map(ends).collect();
-        if forms.is_empty() {
-            return Match::No;
-        }
+        let Some(marker) = look.longest(rest, |t| ends(t).is_some()) else { return Match::No };
+        let forms = marker.meanings.iter().copied().filter_map(ends).collect();
         let contest = Contest::new(forms, self.last);
         Match::Full(OpenCall::new(contest, Prose::Reasoning, is_cited, Exclusion::All))
     }

@@ -156,10 +156,11 @@ pub fn known() -> impl Strategy<Value = Known> {
 
 thread_local! {
     /// What was built for the reads before.
-    static BUILT: (RefCell<HashMap<String, Rc<Look>>>, Rc<ToolList>) = (RefCell::default(), Rc::new(tools()));
+    static BUILT: (RefCell<HashMap<String, Rc<Look>>>, Rc<ToolList>) = (RefCell::default(), Rc::new(ToolList::read(&tools()).expect("a list of tools")));
 }
 
-fn tools() -> ToolList {
+/// The request's tools as JSON.
+pub fn tools() -> String {
     let text = json!({"type": "string"});
     let anything = json!({"type": "object", "properties": {
         "a": {"type": "integer"}, "s": text, "o": {"type": "object", "properties": {"k": text}, "additionalProperties": true},
@@ -168,13 +169,13 @@ fn tools() -> ToolList {
     let tool =
         |name: &str, parameters| json!({"type": "function", "function": {"name": name, "parameters": parameters}});
     let one = json!({"type": "object", "properties": {"q": {"type": "string"}}});
-    let list = json!([
+    json!([
         tool("f", anything.clone()),
         tool("g", json!({"type": "object", "properties": {}})),
         tool("get_time", one),
         tool("get_weather", anything)
-    ]);
-    ToolList::read(&list.to_string()).expect("a list of tools")
+    ])
+    .to_string()
 }
 
 pub fn look(dialects: &str) -> Rc<Look> {
