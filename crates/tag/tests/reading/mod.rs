@@ -115,7 +115,10 @@ impl Outlet for Found {
         let is_named = |i: &Item| matches!(i, Item::Warning(code, _, raw) if raw.contains(text) || *code == "tag_note");
         // What ends a section comes after its last call, in a piece of its own. The end of a turn is not of a section.
         let is_call = |i: &Item| matches!(i, Item::Name(..) | Item::Id(..) | Item::Arguments(..) | Item::Done(_));
-        let ends_calls = self.items.last().is_some_and(is_call) && !TURN_ENDS.contains(&text);
+        // GigaChat's templates end a call with it.
+        let ends_gigachat = text == "</s>" && GIGACHAT.iter().any(|mark| self.left_out.contains(mark));
+        let ends_turn = TURN_ENDS.contains(&text) && !ends_gigachat;
+        let ends_calls = self.items.last().is_some_and(is_call) && !ends_turn;
         if !has_call && !ends_calls && !is_framing(text) && !self.items.last().is_some_and(is_named) {
             self.lost.push(text.to_owned());
         }
@@ -124,6 +127,9 @@ impl Outlet for Found {
 
 /// Tokens that end a turn in the templates of many families.
 const TURN_ENDS: &[&str] = &["<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<end_of_turn>", "</s>"];
+
+/// What GigaChat's calls begin with.
+const GIGACHAT: &[&str] = &["function call<|role_sep|>", "<|function_call|>"];
 
 /// Whether a text is framing by itself: markers around reasoning, the header of a message or its end, and white space.
 fn is_framing(text: &str) -> bool {
@@ -138,7 +144,7 @@ fn is_framing(text: &str) -> bool {
 /// What is known when a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
-    /// The tools `f` and `g`.
+    /// The request's tools.
     pub tools: bool,
     /// The end of the prompt.
     pub prefill: Option<&'static str>,
