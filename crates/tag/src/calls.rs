@@ -95,13 +95,10 @@ impl Context<'_> {
     /// Whether this can be the beginning of an accepted name.
     pub fn may_become(&self, start: &str) -> bool {
         let short = start.strip_prefix("functions.");
-        match self.tools {
-            Some(tools) if self.strict => {
-                let begins = |start: &str| tools.names().any(|name| name.starts_with(start));
-                "functions.".starts_with(start) || begins(start) || short.is_some_and(begins)
-            }
-            _ => !self.strict && (start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start))),
-        }
+        let begins = |start: &str| self.tools.is_some_and(|tools| tools.names().any(|name| name.starts_with(start)));
+        let is_listed = || "functions.".starts_with(start) || begins(start) || short.is_some_and(begins);
+        let has_form = || start.is_empty() || is_name(short.filter(|s| !s.is_empty()).unwrap_or(start));
+        !self.strict && has_form() || self.tools.is_some() && is_listed()
     }
 }
 

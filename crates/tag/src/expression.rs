@@ -106,9 +106,11 @@ impl Expression {
         if end > MAX_NAME {
             return self.no_name();
         }
+        if !name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name))) {
+            return self.no_name();
+        }
         if end == text.len() {
-            let may = name.is_none_or(|name| context.may_become(name) || context.may_become(self.stem(name)));
-            return if may { Step::More(0) } else { self.no_name() };
+            return Step::More(0);
         }
         if !text[end..].starts_with(self.form.open) || !word.ends_with(self.form.suffix) {
             return self.no_name();

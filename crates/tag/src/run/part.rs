@@ -155,6 +155,9 @@ impl Run {
             return fail(NO_END);
         }
         let word = text[..at].trim_matches(' ');
+        if header != NameForm::Counted && !context.may_become(word) {
+            return Step::Fail(0, context.refusal_of_start(word));
+        }
         // The marker after the name may have begun, so that the name is complete.
         let ends = text[at..].chars().next().is_some_and(|c| until.iter().any(|mark| mark.starts_with(c)));
         if ends && is_alone && header == NameForm::Name && !self.has_begun && !self.has_id_after(n) {
@@ -162,8 +165,7 @@ impl Run {
             self.begin(name, None, calls);
         }
         if at == text.len() || self.find(until, &text[at..]) == Match::Partial {
-            let may = header == NameForm::Counted || context.may_become(word);
-            return if may { Step::More(0) } else { Step::Fail(0, context.refusal_of_start(word)) };
+            return Step::More(0);
         }
         let Match::Full(_) = self.find(until, &text[at..]) else { return fail(NO_END) };
         if header == NameForm::Counted && is_counter(word) && context.tools.is_some() && !context.lists(word) {
@@ -229,8 +231,9 @@ impl Run {
             let wait = inner.len() <= LONGEST && start_tag::may_begin(inner, tag.end);
             return if wait { Step::More(0) } else { Step::Fail(0, "the start tag is invalid") };
         };
-        // `<toolbox` does not begin with `<tool`.
-        if !start_tag::may_begin(&inner[..end], tag.end) {
+        // `<toolbox` does not begin with `<tool`. What would be refused while the marker of the end comes is refused with it, too.
+        let is_tag = |(more, _)| start_tag::may_begin(&inner[..end + more], tag.end);
+        if !tag.end.char_indices().all(is_tag) {
             return fail("the start tag is invalid");
         }
         let attributes = &inner[..end];
