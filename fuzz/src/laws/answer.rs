@@ -245,7 +245,7 @@ fn check(bytes: &[u8], turn: Turn) {
             let (mut got, mut all) = (plain(&got), plain(&all));
             // A call that was cut is in the stream as far as it came.
             if !is_well(&got.2) {
-                (got.1, all.1) = (vec![], vec![]);
+                got.1.truncate(all.1.len());
             }
             if front == Front::Chat {
                 (got.0, all.0) = (sorted(&got.0).into_iter().collect(), sorted(&all.0).into_iter().collect());
@@ -258,7 +258,8 @@ fn check(bytes: &[u8], turn: Turn) {
         };
         if all.end.is_some() && !has_halves() {
             let count = |t: &str| t.chars().count();
-            assert_eq!(count(&all.text), count(&sent), "{all:?} {sent:?}");
+            // The answer ends with the first call that was cut.
+            assert!(count(&all.text) == count(&sent) || has_cut && count(&all.text) < count(&sent), "{all:?} {sent:?}");
         }
         // Our own decoder reads it as it was.
         if let Some(body) = stream.filter(|_| turn.takes(at)) {

@@ -161,7 +161,8 @@ fn check(bytes: &[u8], turn: Turn) {
         if let Some(repaired) = repair(text, unwrap) {
             assert!(json::check(&repaired.text).is_ok(), "{repaired:?}");
             assert!(
-                serde_json::from_str::<serde_json::Map<String, Value>>(&repaired.text).is_ok() || depth(text) > 126,
+                serde_json::from_str::<serde_json::Map<String, Value>>(&repaired.text).is_ok()
+                    || depth(&repaired.text) > 126,
                 "{repaired:?}"
             );
             assert_eq!(apply(text, &repaired.repairs).as_deref(), Some(&repaired.text[..]), "{repaired:?}");

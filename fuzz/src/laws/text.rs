@@ -103,7 +103,10 @@ struct Found {
 
 impl Found {
     fn add(&mut self, what: u8, index: i64, text: &str) {
-        match self.items.last_mut() {
+        // Text beside a call may come before or behind a piece of its arguments.
+        let mut items = self.items.iter_mut().rev();
+        let last = if what == b'a' { items.find(|i| !b"cr".contains(&i.0)) } else { items.next() };
+        match last {
             Some(last) if (last.0, last.1) == (what, index) && b"cra".contains(&what) => last.2.push_str(text),
             _ => self.items.push((what, index, text.to_owned())),
         }
@@ -130,7 +133,7 @@ impl Outlet for Found {
     fn retract(&mut self, index: i64, reason: &'static str) {
         self.add(b'-', index, reason);
     }
-    // Known: how many warnings there are, and their places, depend on the pieces.
+    // Known: the reason in a warning, and its place beside arguments, depend on the pieces.
     fn warning(&mut self, _: &'static str, _: &str, _: &str) {}
     fn left_out(&mut self, text: &str) {
         self.passed.push_str(text);
@@ -174,10 +177,6 @@ fn machine(names: &str, prefill: Option<&str>, cut: bool, pieces: &[&str]) -> Ve
 fn check(bytes: &[u8], turn: Turn) {
     let [dialect, how, seed, text @ ..] = bytes else { return };
     let text = &*String::from_utf8_lossy(text);
-    // Known: a marker right after the beginning of another one, in a header of Harmony, that a split goes through.
-    if ["<|<", "<<|"].iter().any(|mark| text.contains(mark)) {
-        return;
-    }
     let names = NAMES.get(usize::from(*dialect)).copied().unwrap_or("auto");
     let (tools, cut) = (how & 1 == 0, how & 2 > 0);
     let prefill = [Some(""), Some("<think>\n"), None, Some("<|im_start|>assistant\n")][usize::from(how >> 2 & 3)];
