@@ -34,7 +34,7 @@ pub(super) struct OpenHeader {
 pub(super) enum TextEnd {
     /// At its own end.
     Whole,
-    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a header is no text.
+    /// Before its own end: the model meant to go on, so that a bare marker or the beginning of a header is left out.
     Cut,
     /// A call of the provider's own comes next, and all that was not read as a call is text. The call may be one that `tag-parse` has
     /// found before, so that a second reading must pass what the first one passed.
