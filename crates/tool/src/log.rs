@@ -119,7 +119,7 @@ impl Log {
                         {
                             return;
                         }
-                        None => self.current(key, |past| past.sent),
+                        None => self.answered(key, |past| past.started && past.answer.is_none(), |past| past.sent),
                     };
                     // The journal and the pipe may both have written the result to this log.
                     past.answer.get_or_insert_with(|| Rc::new(answer));
@@ -159,7 +159,7 @@ impl Log {
                 let content = message.get("content").map(|c| c.str().map_or_else(|| c.text().to_owned(), Into::into));
                 let key = (event.and_then(|e| e.stream()).map(|s| s.text().into()), id.as_ref().into());
                 self.history.tool(&key, content.as_deref().unwrap_or_default());
-                let past = self.current(key, |_| false);
+                let past = self.answered(key, |past| (past.started || past.listed) && !past.sent, |_| false);
                 past.sent = true;
                 past.answer.get_or_insert_with(|| {
                     Rc::new(Answer { resumed: true, ..Answer::new(Status::Success, content.unwrap_or_default()) })
@@ -217,6 +217,22 @@ impl Log {
         }
     }
 
+    /// The call that a result answers: the last call of that name if it is open, even where the next response has begun since, so that its
+    /// result is not taken for one of the next response; else as [`Log::current`].
+    fn answered(
+        &mut self,
+        key: CallKey,
+        is_open: impl Fn(&LoggedCall) -> bool,
+        is_over: impl Fn(&LoggedCall) -> bool,
+    ) -> &mut LoggedCall {
+        if self.entry(key.clone()).back().is_some_and(is_open) {
+            let past = self.entry(key);
+            let last = past.len() - 1;
+            return &mut past[last];
+        }
+        self.current(key, is_over)
+    }
+
     /// The last call of that name, or a new one if the last one is over or came in another response.
     fn current(&mut self, key: CallKey, is_over: impl Fn(&LoggedCall) -> bool) -> &mut LoggedCall {
         let (file, response) = (self.file, self.responses.get(&key.0).cloned().flatten());
@@ -268,6 +284,27 @@ mod tests {
             assert_eq!(past.answer.as_ref().unwrap().output, "1", "{lines:?}");
             assert!(log.last(&call("c", 1)).is_none());
         }
+    }
+
+    #[test]
+    fn a_result_behind_the_beginning_of_the_next_response_answers_the_call_that_was_started() {
+        let asked = ASKED.replace('\n', "");
+        let start = |id: &str| format!(r#"{{"type":"stream_start","id":"{id}"}}"#);
+        let mut again = call("a", 1);
+        again.response = Some("r1".into());
+        for lines in [
+            vec![&*start("r1"), USED, &start("r2"), RESULT],
+            vec![&start("r1"), &asked, USED, &start("r2"), RESULT, SENT],
+            vec![&start("r1"), &asked, USED, RESULT, &start("r2"), SENT],
+        ] {
+            let log = log(&lines);
+            assert!(log.last(&again).is_some_and(|past| past.started && past.answer.is_some()), "{lines:?}");
+        }
+        // What the next response starts under that id is another call, and its result is not one of the first.
+        let log = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
+        assert!(log.last(&again).is_none());
+        again.response = Some("r2".into());
+        assert!(log.last(&again).is_some_and(|past| past.answer.is_some()));
     }
 
     #[test]
