@@ -44,7 +44,7 @@ pub fn servers(tools: &Path, lock: &Path, servers: &Servers) -> anyhow::Result<(
 }
 
 /// Checks a file that says what may run, and every folder and link on the way to it, from the root on: whoever can write to one of these folders can put another file
-/// in the place of this one, at any time. A folder such as /tmp, in which a user can replace only own files, is no way in. A pipe of this user's shell is not checked, nor is
+/// in the place of this one, at any time. A sticky folder such as /tmp is accepted, since a user can replace only own files there. A pipe of this user's shell is not checked, nor is
 /// what is missing, but for the folders on the way.
 ///
 /// # Errors

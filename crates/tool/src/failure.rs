@@ -5,8 +5,8 @@ use crate::result::{Answer, Status};
 /// What the model reads of a call that may have acted.
 const MAY_HAVE_RUN: &str = "The call may have acted; look before you repeat it.";
 
-/// Why a call has no result of its tool. Every runner says by it what is known: from the first byte of a call that is sent, and from the first process that is started for
-/// its command, nobody may be told that it did not run.
+/// Why a call has no result of its tool. The call may have acted once the first byte of its request was sent, or the first process for its
+/// command was started: from then on no result reports that the call did not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallFailure {
     /// Nothing of the call has left this process, and no command was started.

@@ -104,8 +104,8 @@ fn listen_on(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A socket at `path` that this user alone can open. Nobody connects to it before it listens, so that there is no moment at which another
-/// user can.
+/// A socket at `path` that this user alone can open. The socket gets its permissions before it listens, and nobody can connect to a socket
+/// that does not listen, so another user can never connect.
 fn private_socket(path: &Path) -> std::io::Result<UnixSocket> {
     let socket = UnixSocket::new_stream()?;
     socket.bind(path)?;
