@@ -106,7 +106,7 @@ impl Router {
             out.call(CallPiece { arguments: Some(&winner.calls.text), ..self.emitter.piece() });
             return winner.calls.clear();
         }
-        let (form, read) = (winner.run.form(), winner.at);
+        let form = winner.run.form();
         let mut calls = std::mem::take(&mut winner.calls);
         let mut from = 0;
         let mut piece: Option<CallPiece<'_>> = None;
@@ -118,7 +118,7 @@ impl Router {
             if let Op::Name(_) | Op::Note(_) = op
                 && let Some(piece) = piece.take()
             {
-                self.emitter.call(piece, read, out);
+                self.emitter.call(piece, out);
             }
             if let Op::Name(_) = op {
                 self.name(call, text, form, out);
@@ -154,18 +154,18 @@ impl Router {
                     }
                     let mut last = *piece;
                     if !held.is_empty() && last.arguments.is_some() {
-                        self.emitter.call(last, read, out);
+                        self.emitter.call(last, out);
                         last = self.emitter.piece();
                     }
                     last.arguments = last.arguments.or(Some(&held[..]).filter(|held| !held.is_empty()));
-                    self.emitter.call(CallPiece { done: true, ..last }, read, out);
+                    self.emitter.call(CallPiece { done: true, ..last }, out);
                     *piece = self.emitter.piece();
                 }
                 (Op::Note(_), _) => {}
             }
         }
         if let Some(piece) = piece {
-            self.emitter.call(piece, read, out);
+            self.emitter.call(piece, out);
         }
         calls.clear();
         if let Some(winner) = call.contest.first() {

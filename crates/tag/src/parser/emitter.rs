@@ -19,6 +19,8 @@ pub(super) struct Emitter {
     unclosed: Unclosed,
     /// How many calls have begun.
     calls: i64,
+    /// How many bytes of calls were emitted whose text is not counted yet.
+    emitted: usize,
     /// Complete calls that may be retracted: their indexes, and the end of their arguments, which is held back.
     whole: Vec<(i64, String)>,
 }
@@ -38,7 +40,7 @@ impl Emitter {
     pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != PromptReasoning::No).then(Beginning::default);
         let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
-        Emitter { prefilled, unclosed, calls: 0, whole: Vec::new() }
+        Emitter { prefilled, unclosed, calls: 0, emitted: 0, whole: Vec::new() }
     }
 
     fn beginning(&self) -> Option<&Beginning> {
@@ -79,6 +81,7 @@ impl Emitter {
         if text.is_empty() {
             return Prose::Answer;
         }
+        self.emitted = 0;
         self.outlet(out).content(text);
         let Some(beginning) = self.beginning().filter(|beginning| beginning.size() > WINDOW) else {
             return Prose::Answer;
@@ -91,6 +94,7 @@ impl Emitter {
 
     /// Text that was read and is in no event: markers, and calls.
     pub fn left_out(&mut self, text: &str, out: &mut dyn Outlet) {
+        self.emitted = 0;
         self.outlet(out).left_out(text);
         self.limit(0, out);
     }
@@ -117,12 +121,14 @@ impl Emitter {
         CallPiece { index: self.calls - 1, ..CallPiece::default() }
     }
 
-    /// A piece of a call of which `read` bytes have been read. A piece without a field is not emitted.
-    pub fn call(&mut self, piece: CallPiece<'_>, read: usize, out: &mut dyn Outlet) {
+    /// A piece of a call. A piece without a field is not emitted.
+    pub fn call(&mut self, piece: CallPiece<'_>, out: &mut dyn Outlet) {
         if piece == (CallPiece { index: piece.index, ..CallPiece::default() }) {
             return;
         }
-        self.limit(read, out);
+        // What has been read depends on how the text was cut, what is emitted of it does not.
+        self.emitted += [piece.id, piece.name, piece.arguments].iter().flatten().map(|text| text.len()).sum::<usize>();
+        self.limit(self.emitted, out);
         self.outlet(out).call(piece);
     }
 
@@ -143,9 +149,9 @@ impl Emitter {
         self.outlet(out).warning(code, message, raw);
     }
 
-    /// A call of which `read` bytes have been read is held back as long as any other text, and no longer.
-    fn limit(&mut self, read: usize, out: &mut dyn Outlet) {
-        if self.beginning().is_some_and(|beginning| beginning.size() + read > WINDOW) {
+    /// A call with this many bytes is held back as long as any other text, and no longer.
+    fn limit(&mut self, bytes: usize, out: &mut dyn Outlet) {
+        if self.beginning().is_some_and(|beginning| beginning.size() + bytes > WINDOW) {
             self.decide(Prose::Answer, out);
         }
     }
