@@ -362,6 +362,11 @@ impl OpenStream {
         let is_named = next.is_none_or(|i| id.as_deref() == Some(&choice.calls.list[i].id));
         while let Some(i) = next {
             let call = &mut choice.calls.list[i];
+            next = call.next.map(|at| at as usize);
+            // It was retracted before, so its id may be another call's by now.
+            if call.is_forgotten {
+                continue;
+            }
             // Later commands know the call by the id that it has here. A `retract` that names this id needs no second one.
             if self.options.shape.is_none() && id.as_deref() != Some(&call.id) {
                 let tool_id = Some((&call.id).into());
@@ -369,7 +374,6 @@ impl OpenStream {
             }
             let was_seen = std::mem::replace(&mut call.emission, Emission::Retracted) != Emission::Waiting
                 || call.live.has_begun();
-            next = call.next.map(|at| at as usize);
             choice.calls.forget(i, was_seen);
         }
         is_named

@@ -7,7 +7,7 @@ use super::line::{Line, is_json, is_object};
 use super::{Target, Turn};
 use event::{Collect, Kind, Scanner, quoted};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::LazyLock;
 use tag::{CallPiece, Dialect, Look, Outlet, Parser, Streams};
@@ -99,6 +99,7 @@ static NAMES: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 struct Found {
     items: Vec<(u8, i64, String)>,
     passed: String,
+    warnings: BTreeMap<&'static str, usize>,
 }
 
 impl Found {
@@ -134,7 +135,9 @@ impl Outlet for Found {
         self.add(b'-', index, reason);
     }
     // Known: the reason in a warning, and its place beside arguments, depend on the pieces.
-    fn warning(&mut self, _: &'static str, _: &str, _: &str) {}
+    fn warning(&mut self, code: &'static str, _: &str, _: &str) {
+        *self.warnings.entry(code).or_default() += 1;
+    }
     fn left_out(&mut self, text: &str) {
         self.passed.push_str(text);
     }
@@ -186,6 +189,7 @@ fn check(bytes: &[u8], turn: Turn) {
     let other = read(names, tools, prefill, cut, pieces.iter().copied());
     assert_eq!(other.passed, text, "lost in pieces");
     assert_eq!(other.items, whole.items, "the pieces show");
+    assert_eq!(other.warnings, whole.warnings, "the pieces show in warnings");
 
     if !turn.takes(0) {
         return;

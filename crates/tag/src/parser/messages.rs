@@ -149,7 +149,7 @@ impl Router {
             let look = Rc::clone(&self.look);
             for (form, marks) in &look.bodies {
                 match find(marks, &text[at..]) {
-                    Match::Full(_) => return (self.begin_named(form, &name, out), Step::On(at)),
+                    Match::Full(_) => return (self.begin_named(form, &name, out), Step::On(0)),
                     Match::Partial if at < text.len() => return (Mode::ToolBody(name), Step::More(0)),
                     _ => {}
                 }

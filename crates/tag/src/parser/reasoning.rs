@@ -41,7 +41,8 @@ impl Router {
                 Match::No if !closes => {}
                 _ => {
                     reason(&text[..at], out);
-                    return (Prose::Reasoning.into(), Step::More(at));
+                    let exclusion = if at == 0 { exclusion } else { Exclusion::Nothing };
+                    return (Mode::Reasoning(exclusion), Step::More(at));
                 }
             }
             i = at + self.position.pass_one(rest);
