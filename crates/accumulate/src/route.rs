@@ -180,7 +180,7 @@ impl OpenCalls {
             let holder = match delta.index {
                 Some(_) => bound,
                 None => self
-                    .latest
+                    .latest_kept()
                     .filter(|&at| name.is_none() && !self.list[at].is_over() && !self.list[at].is_closed_by_provider),
             };
             return Some(match holder {
@@ -234,7 +234,7 @@ impl OpenCalls {
             // 5. No id, an unknown index or none, a name: a new call, with two exceptions. The latest call takes the delta if
             // it has no arguments, has the same name and is not closed, or if it has arguments and no name.
             Some(name) => {
-                let same = self.latest.filter(|&at| {
+                let same = self.latest_kept().filter(|&at| {
                     let call = &self.list[at];
                     (call.is_blank() && !call.is_closed_by_provider && call.name == name)
                         || (!call.is_blank() && call.name.is_empty())
@@ -338,6 +338,11 @@ impl OpenCalls {
     /// The call that began last, or whose id came last.
     pub fn latest(&self) -> Option<usize> {
         self.latest
+    }
+
+    /// The same, unless it was retracted: its deltas may still come, but no other call's go to it.
+    fn latest_kept(&self) -> Option<usize> {
+        self.latest.filter(|at| !self.list[*at].is_forgotten)
     }
 
     /// Frees the id and the index of a call that was retracted, so that a call can begin again under them. If the call was
