@@ -226,3 +226,55 @@ fn with_one_made_id(told: Vec<String>) -> Vec<String> {
     assert!(words.len() < 2, "{told:?}");
     told.into_iter().map(|l| words.iter().fold(l, |l, id| l.replace(id, "1"))).collect()
 }
+
+/// Two calls of one tool were taken back: a third is a call of its own.
+#[test]
+fn a_retracted_call_takes_no_deltas_of_another() {
+    let told = told(&[
+        r#""index":0,"tool_name":"f""#,
+        r#"retract "index":0"#,
+        r#""index":1,"tool_name":"f""#,
+        r#"retract "index":1"#,
+        r#""index":2,"tool_name":"f","arguments":"{\"a\":1}","done":true"#,
+    ]);
+    let id = told[0].strip_prefix("retract ").unwrap();
+    assert_eq!(told[2..], [format!("call {id} f {{\"a\":1}}"), format!("message, {id} f {{\"a\":1}}")]);
+}
+
+/// A call behind the end of another was taken back, and a later call has the id that was made for it: to take the first call back does not
+/// name the later one.
+#[test]
+fn a_call_that_was_taken_back_is_not_taken_back_again() {
+    let told = told(&[
+        r#""index":0,"tool_id":"a","tool_name":"f","arguments":"{}{""#,
+        r#""index":1,"arguments":"\"x""#,
+        r#"retract "index":1"#,
+        r#""index":1,"tool_name":"g","arguments":"{}","done":true"#,
+        r#"retract "tool_id":"a""#,
+    ]);
+    let retracts: Vec<_> = told.iter().filter(|line| line.starts_with("retract")).collect();
+    assert!(retracts.len() == 2 && retracts[1] == "retract a", "{told:?}");
+    let id = retracts[0].strip_prefix("retract ").unwrap();
+    assert_eq!(told.last(), Some(&format!("message, {id} g {{}}")));
+}
+
+#[test]
+fn a_type_that_json_schema_does_not_have_is_a_warning_and_refuses_nothing() {
+    let start = r#"{"type":"stream_start","v":1,"id":"r1","tools":[{"name":"f","parameters":{"type":"object","properties":{"a":{"type":"str"},"b":{"type":"integer"}}}}]}"#;
+    let run = |arguments: &str| {
+        let lines = [
+            start.to_owned(),
+            format!(
+                r#"{{"type":"tool_call_delta","index":0,"tool_id":"c","tool_name":"f","arguments":{arguments},"done":true}}"#
+            ),
+            r#"{"type":"stream_end","finish_reason":"tool_calls"}"#.to_owned(),
+        ];
+        Collect::run(&mut Accumulate::new(Rc::new(Options::default())), &lines).join("\n")
+    };
+    let read = run(r#""{\"a\":1}""#);
+    assert!(read.contains(r#""code":"unknown_type""#) && read.contains("not validated: str"), "{read}");
+    assert!(read.contains(r#""arguments":{"a":1}"#) && !read.contains(r#""error""#), "{read}");
+    // What is beside that part is validated as before.
+    let refused = run(r#""{\"a\":\"x\",\"b\":\"y\"}""#);
+    assert!(refused.contains(r#""error""#), "{refused}");
+}
