@@ -31,6 +31,8 @@ pub struct Log {
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their arguments look like any other.
     refused: HashMap<CallKey, Refusal>,
+    /// The calls that came since their stream's last response began.
+    announced: HashSet<CallKey>,
     /// The calls whose arguments an earlier stage repaired, likewise.
     repaired: HashSet<CallKey>,
     /// What limits need to know of all of it.
@@ -84,11 +86,14 @@ impl Log {
         match event.kind() {
             Kind::StreamStart => {
                 let id = StreamStart::read(event).id.filter(|id| !id.is_empty());
-                self.responses.insert(event.stream().map(|s| s.text().into()), id.map(|id| id.str().into()));
+                let stream: Option<Box<str>> = event.stream().map(|s| s.text().into());
+                self.announced.retain(|(of, _)| *of != stream);
+                self.responses.insert(stream, id.map(|id| id.str().into()));
             }
             Kind::ToolCall => {
                 let call = RequestedCall::of_event(event);
                 let key = call.key();
+                self.announced.insert(key.clone());
                 if call.repaired {
                     self.repaired.insert(key.clone());
                 }
@@ -210,6 +215,11 @@ impl Log {
         let found = if file == 0 { None } else { past.range((*next).min(past.len())..).position(is_this) };
         *is_again = found.is_some();
         *next += found.map_or(0, |at| at + 1);
+        // A run that went on started it again, behind the beginning of a response that was lost before its calls.
+        let goes_on = past.back().is_some_and(|last| last.listed && last.started && last.answer.is_none());
+        if goes_on && !self.announced.contains(&key) {
+            return;
+        }
         if !*is_again {
             // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
             let past = self.current(key, LoggedCall::is_over);
@@ -300,11 +310,18 @@ mod tests {
             let log = log(&lines);
             assert!(log.last(&again).is_some_and(|past| past.started && past.answer.is_some()), "{lines:?}");
         }
+        // A run that went on may have started it again there.
+        let went_on = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
+        assert!(went_on.last(&again).is_some_and(|past| past.started && past.answer.is_some()));
         // What the next response starts under that id is another call, and its result is not one of the first.
-        let log = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
-        assert!(log.last(&again).is_none());
-        again.response = Some("r2".into());
-        assert!(log.last(&again).is_some_and(|past| past.answer.is_some()));
+        let call = r#"{"type":"tool_call","tool_id":"a","tool_name":"w","arguments":{"x":1}}"#;
+        for announced in [call, &asked] {
+            let log = log(&[&start("r1"), &asked, USED, &start("r2"), announced, USED, RESULT]);
+            again.response = Some("r1".into());
+            assert!(log.last(&again).is_none());
+            again.response = Some("r2".into());
+            assert!(log.last(&again).is_some_and(|past| past.answer.is_some()));
+        }
     }
 
     #[test]
