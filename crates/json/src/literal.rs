@@ -106,7 +106,8 @@ impl Literal {
         if let LiteralState::Joint { spaced } = &mut self.state {
             *spaced |= at > from;
         }
-        let Some(&byte) = text.as_bytes().get(at) else { return Ok(Advance::On(at)) };
+        // An error has the same place whether the white space before it came in the same piece or not.
+        let Some(&byte) = text.as_bytes().get(at).filter(|_| at == from) else { return Ok(Advance::On(at)) };
         match self.state {
             LiteralState::Value => self.value_at(text, at, out),
             LiteralState::Item if self.closes(byte) => self.close(at, out),

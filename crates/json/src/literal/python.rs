@@ -6,6 +6,9 @@ use super::reader::{Bracket, Literal, LiteralState, MAX_WORD, Role, TOO_LONG};
 use super::string::{self, StringForm, escape};
 
 const NO_VALUE: &str = "unexpected text where a value should begin";
+/// The constants of Python and of JSON, in JSON.
+const CONSTANTS: &[(&str, &str)] =
+    &[("True", "true"), ("true", "true"), ("False", "false"), ("false", "false"), ("None", "null"), ("null", "null")];
 
 impl Literal {
     /// Reads the beginning of a scalar of Python, or of round brackets.
@@ -80,9 +83,22 @@ impl Literal {
     pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
-        let end = text[at..].find(|c| !own(c)).map_or(text.len(), |n| at + n);
-        self.word.push_str(&text[at..end]);
-        if self.word.len() > if argument { MAX_WORD } else { 5 } {
+        // As far as the word can still become one, so that an error has the same place in all pieces.
+        let mut end = at;
+        let mut is_word = true;
+        for c in text[at..].chars().take_while(|c| own(*c)) {
+            self.word.push(c);
+            is_word = if argument { self.word.len() <= MAX_WORD } else { begins_word(&self.word) };
+            if !is_word {
+                self.word.pop();
+                break;
+            }
+            end += c.len_utf8();
+        }
+        if end > at {
+            return Ok(Advance::On(end));
+        }
+        if !is_word {
             return Err(if argument { TOO_LONG } else { NO_VALUE });
         }
         let Some(&byte) = text.as_bytes().get(end) else { return Ok(Advance::On(end)) };
@@ -160,10 +176,10 @@ impl Literal {
 
 /// The JSON of a constant of Python or JSON.
 fn known(word: &str) -> Option<&'static str> {
-    match word {
-        "True" | "true" => Some("true"),
-        "False" | "false" => Some("false"),
-        "None" | "null" => Some("null"),
-        _ => None,
-    }
+    CONSTANTS.iter().find(|(known, _)| *known == word).map(|(_, json)| *json)
+}
+
+/// Whether this is the beginning of a constant or of a string's prefix.
+fn begins_word(word: &str) -> bool {
+    CONSTANTS.iter().any(|(known, _)| known.starts_with(word)) || string::prefix(word).is_some()
 }
