@@ -242,3 +242,16 @@ fn text_that_is_held_comes_out_before_a_message_or_an_error() {
         assert_eq!(run(r#""prefill":"""#, &[held, after]), [text("hi "), text("<tool"), after.to_owned()]);
     }
 }
+
+/// The id names the first call, so that nothing that is said of the second one, such as a `retract`, is taken for the first.
+#[test]
+fn an_id_that_the_model_writes_twice_is_the_first_calls() {
+    let call = "<|tool_call_begin|>functions.g:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+    let text = format!("<|tool_calls_section_begin|>{call}{call}<|tool_calls_section_end|>");
+    let start = r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"kimi-k2","prefill":""}"#;
+    let delta = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
+    let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(start).unwrap());
+    let out = Collect::run(&mut tag, [start, &delta].into_iter());
+    let begun: Vec<_> = out.iter().filter(|line| line.contains("tool_name")).collect();
+    assert!(begun[0].contains(r#""tool_id":"functions.g:0""#) && !begun[1].contains("tool_id"), "{out:?}");
+}

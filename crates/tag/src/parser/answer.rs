@@ -24,9 +24,8 @@ impl Router {
             if i >= limit {
                 return (self.emitter.text(&text[..i], out).into(), Step::On(i));
             }
-            // What is excluded is a reading of the first byte: behind white space another one begins.
-            let is_excluded = i == 0 && space(text) == 0;
-            let mut exclusion = if is_excluded { exclusion } else { Exclusion::Nothing };
+            // An exclusion is about the first byte of the text. The byte after white space is another one.
+            let mut exclusion = if i == 0 && space(text) == 0 { exclusion } else { Exclusion::Nothing };
             if self.position.is_first && exclusion == Exclusion::Nothing {
                 let at = i + space(&text[i..]);
                 self.position.quote.plain(&text[i..at]);

@@ -8,9 +8,13 @@ use super::beginning::Beginning;
 use super::prose::Prose;
 use crate::dialect::PromptReasoning;
 use crate::outlet::{CallPiece, Outlet};
+use std::collections::HashSet;
 
 /// How much of the beginning of a message is held back where its prompt is not known, in bytes.
 const WINDOW: usize = 256;
+
+/// The longest id, in bytes.
+const ID_BYTES: usize = 256;
 
 /// The way out of one choice; see the module.
 #[derive(Debug)]
@@ -19,8 +23,10 @@ pub(super) struct Emitter {
     unclosed: Unclosed,
     /// How many calls have begun.
     calls: i64,
-    /// How many bytes of calls were emitted whose text is not counted yet.
+    /// The bytes of ids, names and arguments that were emitted since the last text was added to the beginning.
     emitted: usize,
+    /// The ids that the model has written.
+    ids: HashSet<String>,
     /// Complete calls that may be retracted: their indexes, and the end of their arguments, which is held back.
     whole: Vec<(i64, String)>,
 }
@@ -40,7 +46,7 @@ impl Emitter {
     pub fn new(prefilled: PromptReasoning, has_prompt: bool) -> Emitter {
         let beginning = (prefilled != PromptReasoning::No).then(Beginning::default);
         let unclosed = if has_prompt { Unclosed::Nothing } else { Unclosed::Prompt(beginning) };
-        Emitter { prefilled, unclosed, calls: 0, emitted: 0, whole: Vec::new() }
+        Emitter { prefilled, unclosed, calls: 0, emitted: 0, ids: HashSet::new(), whole: Vec::new() }
     }
 
     fn beginning(&self) -> Option<&Beginning> {
@@ -52,9 +58,9 @@ impl Emitter {
         if let Unclosed::Prompt(Some(beginning)) = &mut self.unclosed { beginning } else { out }
     }
 
-    /// How many bytes of the beginning are kept.
+    /// How many bytes are kept of the beginning and of ids.
     pub fn kept(&self) -> usize {
-        self.beginning().map_or(0, Beginning::kept)
+        self.beginning().map_or(0, Beginning::kept) + self.ids.len() * ID_BYTES
     }
 
     /// Whether the beginning is held back.
@@ -122,11 +128,13 @@ impl Emitter {
     }
 
     /// A piece of a call. A piece without a field is not emitted.
-    pub fn call(&mut self, piece: CallPiece<'_>, out: &mut dyn Outlet) {
+    pub fn call(&mut self, mut piece: CallPiece<'_>, out: &mut dyn Outlet) {
+        // Kimi K2 writes the id of an earlier call at times. `tc-accumulate` makes one for the second call.
+        piece.id = piece.id.filter(|id| self.ids.insert((*id).to_owned()));
         if piece == (CallPiece { index: piece.index, ..CallPiece::default() }) {
             return;
         }
-        // What has been read depends on how the text was cut, what is emitted of it does not.
+        // How much of a call has been read depends on how the text was split. What is emitted does not.
         self.emitted += [piece.id, piece.name, piece.arguments].iter().flatten().map(|text| text.len()).sum::<usize>();
         self.limit(self.emitted, out);
         self.outlet(out).call(piece);
@@ -149,7 +157,7 @@ impl Emitter {
         self.outlet(out).warning(code, message, raw);
     }
 
-    /// A call with this many bytes is held back as long as any other text, and no longer.
+    /// Decides that the message begins with the answer, once the beginning with these bytes of a call is longer than the window.
     fn limit(&mut self, bytes: usize, out: &mut dyn Outlet) {
         if self.beginning().is_some_and(|beginning| beginning.size() + bytes > WINDOW) {
             self.decide(Prose::Answer, out);
