@@ -340,7 +340,7 @@ impl OpenCalls {
         self.latest
     }
 
-    /// The same, unless it was retracted: its deltas may still come, but no other call's go to it.
+    /// The latest call, unless it was retracted: deltas of another call must not go to a retracted one.
     fn latest_kept(&self) -> Option<usize> {
         self.latest.filter(|at| !self.list[*at].is_forgotten)
     }

@@ -363,7 +363,7 @@ impl OpenStream {
         while let Some(i) = next {
             let call = &mut choice.calls.list[i];
             next = call.next.map(|at| at as usize);
-            // It was retracted before, so its id may be another call's by now.
+            // This call was retracted before. A later call may have its id by now.
             if call.is_forgotten {
                 continue;
             }

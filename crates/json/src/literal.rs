@@ -106,7 +106,7 @@ impl Literal {
         if let LiteralState::Joint { spaced } = &mut self.state {
             *spaced |= at > from;
         }
-        // An error has the same place whether the white space before it came in the same piece or not.
+        // White space is a step of its own, so that an error after it has the same offset however the text was split.
         let Some(&byte) = text.as_bytes().get(at).filter(|_| at == from) else { return Ok(Advance::On(at)) };
         match self.state {
             LiteralState::Value => self.value_at(text, at, out),

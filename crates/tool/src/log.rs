@@ -31,7 +31,7 @@ pub struct Log {
     open: Vec<RequestedCall>,
     /// The calls that an earlier stage refused, until a message lists them. In the message their arguments look like any other.
     refused: HashMap<CallKey, Refusal>,
-    /// The calls that came since their stream's last response began.
+    /// The calls of which a `tool_call` came after the last `stream_start` of their stream.
     announced: HashSet<CallKey>,
     /// The calls whose arguments an earlier stage repaired, likewise.
     repaired: HashSet<CallKey>,
@@ -215,12 +215,11 @@ impl Log {
         let found = if file == 0 { None } else { past.range((*next).min(past.len())..).position(is_this) };
         *is_again = found.is_some();
         *next += found.map_or(0, |at| at + 1);
-        // A run that went on started it again, behind the beginning of a response that was lost before its calls.
-        let goes_on = past.back().is_some_and(|last| last.listed && last.started && last.answer.is_none());
-        if goes_on && !self.announced.contains(&key) {
-            return;
-        }
-        if !*is_again {
+        // A resumed run starts an unanswered call of the last message again, maybe after the `stream_start` of a response that failed before
+        // its first call.
+        let is_unanswered = |last: &LoggedCall| last.listed && last.started && last.answer.is_none();
+        let is_restart = past.back().is_some_and(is_unanswered) && !self.announced.contains(&key);
+        if !*is_again && !is_restart {
             // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
             let past = self.current(key, LoggedCall::is_over);
             (past.started, past.time) = (true, past.time.or(time));
@@ -310,9 +309,9 @@ mod tests {
             let log = log(&lines);
             assert!(log.last(&again).is_some_and(|past| past.started && past.answer.is_some()), "{lines:?}");
         }
-        // A run that went on may have started it again there.
-        let went_on = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
-        assert!(went_on.last(&again).is_some_and(|past| past.started && past.answer.is_some()));
+        // A resumed run may start the call again there.
+        let resumed = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
+        assert!(resumed.last(&again).is_some_and(|past| past.started && past.answer.is_some()));
         // What the next response starts under that id is another call, and its result is not one of the first.
         let call = r#"{"type":"tool_call","tool_id":"a","tool_name":"w","arguments":{"x":1}}"#;
         for announced in [call, &asked] {

@@ -83,13 +83,11 @@ impl Literal {
     pub(super) fn read_word(&mut self, text: &str, at: usize, out: &mut String) -> Outcome {
         let argument = self.role == Role::Argument;
         let own = |c: char| c.is_alphanumeric() || c == '_' || (argument && matches!(c, '-' | '.'));
-        // As far as the word can still become one, so that an error has the same place in all pieces.
+        // Stops at the first character that makes the word invalid, so that the error has the same offset however the text was split.
         let mut end = at;
-        let mut is_word = true;
         for c in text[at..].chars().take_while(|c| own(*c)) {
             self.word.push(c);
-            is_word = if argument { self.word.len() <= MAX_WORD } else { begins_word(&self.word) };
-            if !is_word {
+            if !(if argument { self.word.len() <= MAX_WORD } else { begins_word(&self.word) }) {
                 self.word.pop();
                 break;
             }
@@ -98,7 +96,7 @@ impl Literal {
         if end > at {
             return Ok(Advance::On(end));
         }
-        if !is_word {
+        if text[at..].starts_with(own) {
             return Err(if argument { TOO_LONG } else { NO_VALUE });
         }
         let Some(&byte) = text.as_bytes().get(end) else { return Ok(Advance::On(end)) };
