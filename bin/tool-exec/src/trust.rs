@@ -10,6 +10,9 @@ use tool::{Run, Tools};
 /// The mode bit of a folder in which a user can replace only own files, such as /tmp.
 const STICKY: u32 = 0o1000;
 
+/// The attribute that holds the access control list of a place (acl(5)). It is there only if the list says more than the mode.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
 /// Checks the tools file, and the programs that it names by a path.
 ///
 /// # Errors
@@ -85,7 +88,7 @@ const LINKS: usize = 40;
 
 /// Goes the way that the system goes when it opens the absolute path `whole`, and checks each place on it.
 fn walk(whole: &Path) -> Result<(), Distrust> {
-    let check = |place: &Path, kind: PlaceKind, meta: &Stat| match distrust(meta, kind) {
+    let check = |place: &Path, kind: PlaceKind, meta: &Stat| match distrust(place, meta, kind) {
         Some(why) => Err(Distrust { place: place.to_owned(), kind, why }),
         None => Ok(()),
     };
@@ -134,8 +137,8 @@ fn walk(whole: &Path) -> Result<(), Distrust> {
     Ok(())
 }
 
-/// Why somebody else could change what has that state, in words that follow its name.
-fn distrust(meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
+/// Why somebody else could change the place that has that state, in words that follow its name.
+fn distrust(place: &Path, meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
     let user = rustix::process::geteuid().as_raw();
     if meta.st_uid != user && meta.st_uid != 0 && Some(meta.st_uid) != nobody() {
         return Some("belongs to another user");
@@ -144,9 +147,11 @@ fn distrust(meta: &Stat, kind: PlaceKind) -> Option<&'static str> {
     if kind == PlaceKind::Link || kind == PlaceKind::Folder && meta.st_mode & STICKY != 0 {
         return None;
     }
-    // The private group of a user has the user's number; many systems make files that this group may write.
-    let is_private = meta.st_gid == meta.st_uid;
-    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private).then_some("can be written by other users")
+    // The private group of a user has the user's number; many systems make files that this group may write. Where a place has an access
+    // control list, the group's permissions are those of all users and groups in the list (acl(5)).
+    let is_private =
+        || meta.st_gid == meta.st_uid && rustix::fs::getxattr(place, ACCESS_LIST, &mut [0u8; 0][..]).is_err();
+    (meta.st_mode & 0o002 != 0 || meta.st_mode & 0o020 != 0 && !is_private()).then_some("can be written by other users")
 }
 
 /// The number under which the files of root appear, where this process is in a user namespace that has no root (user_namespaces(7)): a
@@ -202,6 +207,27 @@ mod tests {
         chown(&path, Some(0), Some(0)).unwrap();
         chown(&folder, Some(7), Some(7)).unwrap();
         assert!(file(&path).unwrap_err().to_string().contains("/d on the way to it belongs to another user"));
+    }
+
+    #[test]
+    fn a_private_group_does_not_cover_an_access_control_list() {
+        let root = HomeNames::new().next().unwrap();
+        let _dir = Scratch::make(&root).unwrap();
+        let path = root.join("tools.json");
+        std::fs::write(&path, "[]").unwrap();
+        chown(&path, None, Some(rustix::process::geteuid().as_raw())).unwrap();
+        // Version 2, then tag, permissions and user of each entry: owner, user 7, group, mask, others (linux/posix_acl_xattr.h).
+        let mut list = 2u32.to_le_bytes().to_vec();
+        for (tag, permissions, user) in [(1u16, 6u16, !0u32), (2, 6, 7), (4, 4, !0), (0x10, 6, !0), (0x20, 4, !0)] {
+            list.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(user.to_le_bytes()));
+        }
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o664)).unwrap();
+        assert!(file(&path).is_ok());
+        if rustix::fs::setxattr(&path, ACCESS_LIST, &list, rustix::fs::XattrFlags::empty()).is_err() {
+            eprintln!("skipped: the file system has no access control lists");
+            return;
+        }
+        assert!(file(&path).unwrap_err().to_string().contains("it can be written by other users"));
     }
 
     #[test]

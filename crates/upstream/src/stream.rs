@@ -119,9 +119,9 @@ impl Stream {
         self.reader.turn.has_started()
     }
 
-    /// How many bytes of the body it keeps, since an event of them is not complete.
+    /// How many bytes of the body it keeps: those of a frame that is not complete, and what an event that is still to come is made of.
     pub fn kept(&self) -> usize {
-        self.framing.kept()
+        self.framing.kept() + self.reader.turn.kept()
     }
 
     /// Whether an `error` event was written.

@@ -34,6 +34,8 @@ pub(crate) struct Turn {
     retry_after_ms: Option<u64>,
     /// The chunk at hand has a call.
     with_call: bool,
+    /// The bytes that the decoder keeps of what came.
+    kept: usize,
     scratch: String,
 }
 
@@ -65,6 +67,7 @@ impl Turn {
             stats: SessionStats::default(),
             retry_after_ms: None,
             with_call: false,
+            kept: 0,
             scratch: String::new(),
         }
     }
@@ -105,6 +108,21 @@ impl Turn {
     /// Takes whether the chunk at hand has a call, before its text. Clients that look at the first chunk alone find such a call.
     pub(crate) fn with_call(&mut self, with_call: bool) {
         self.with_call = with_call;
+    }
+
+    /// Notes that the decoder keeps so many more bytes of what came.
+    pub(crate) fn keep(&mut self, bytes: usize) {
+        self.kept += bytes;
+    }
+
+    /// Notes that the decoder keeps so many bytes less.
+    pub(crate) fn free(&mut self, bytes: usize) {
+        self.kept = self.kept.saturating_sub(bytes);
+    }
+
+    /// How many bytes are kept of what came, by the decoder and for each choice.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept + self.choices.len() * size_of::<TurnChoice>()
     }
 
     /// A piece of the answer's text, still in JSON (a surrogate pair may be cut between two pieces).

@@ -243,7 +243,7 @@ fn text_that_is_held_comes_out_before_a_message_or_an_error() {
     }
 }
 
-/// The id names the first call, so that nothing that is said of the second one, such as a `retract`, is taken for the first.
+/// The id names the first call, so that no later event, such as a `retract`, is taken for one of the first call when it is of the second.
 #[test]
 fn an_id_that_the_model_writes_twice_is_the_first_calls() {
     let call = "<|tool_call_begin|>functions.g:0<|tool_call_argument_begin|>{}<|tool_call_end|>";

@@ -37,6 +37,8 @@ struct PartialCall {
     name: String,
     signature: Option<String>,
     arguments: PartialArguments,
+    /// The bytes of its pieces.
+    bytes: usize,
 }
 
 impl Decoder for Gemini {
@@ -156,6 +158,7 @@ impl Gemini {
                 name: name.to_owned(),
                 signature: signature.map(str::to_owned),
                 arguments: PartialArguments::default(),
+                bytes: 0,
             });
         } else if let (Some(open), Some(signature)) = (&mut candidate.open, signature) {
             // It may come with a later part, and then counts for the whole call.
@@ -230,6 +233,8 @@ impl Candidate {
         out: &mut dyn Sink,
     ) {
         let Some(open) = &mut self.open else { return };
+        open.bytes += piece.text().len();
+        turn.keep(piece.text().len());
         match place(&mut open.arguments) {
             Placement::Fragment(text) => {
                 let arguments = Some((&text).into());
@@ -264,6 +269,7 @@ impl Candidate {
     /// Closes the call whose arguments come in pieces, if one is open.
     fn close(&mut self, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
         let Some(mut open) = self.open.take() else { return };
+        turn.free(open.bytes);
         let arguments = open.arguments.close();
         let delta = ToolCallDelta {
             index: Some(open.label),

@@ -126,7 +126,7 @@ impl OpenaiChat {
             delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
         let choice = self.choice(index);
         if let Some(details) = details {
-            choice.reasoning.details(details);
+            choice.reasoning.details(details, turn);
         }
         choice.reasoning.flow(index, [reasoning_content, reasoning], turn, out);
         let calls = || calls.into_iter().flat_map(|c| c.items().chain(Some(c).filter(|c| c.is_object())));

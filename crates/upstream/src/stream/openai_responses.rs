@@ -31,6 +31,7 @@ impl Decoder for OpenaiResponses {
                 self.whole(data, turn, out)
             };
         };
+        let before = self.items.kept();
         match event {
             "output_text.delta" => {
                 let at = self.items.locate(data, ItemKind::Message);
@@ -99,6 +100,7 @@ impl Decoder for OpenaiResponses {
             }
             _ => {}
         }
+        turn.keep(self.items.kept() - before);
     }
 
     fn is_whole(&self, body: Raw<'_>) -> bool {

@@ -22,7 +22,18 @@ impl ContentBlock {
         ContentBlock::Server(ServerBlock {
             block: serde_json::from_str(start.text()).unwrap_or_default(),
             input: String::new(),
+            bytes: start.text().len(),
         })
+    }
+
+    /// The bytes that are kept of what came.
+    pub(super) fn kept(&self) -> usize {
+        match self {
+            ContentBlock::Thinking { signature } => signature.len(),
+            ContentBlock::Tool(tool) => tool.kept(),
+            ContentBlock::Server(item) => item.kept(),
+            ContentBlock::Text | ContentBlock::Ended => 0,
+        }
     }
 }
 
@@ -44,6 +55,11 @@ impl ToolBlock {
             String::from_utf8_lossy(&text).into_owned()
         });
         ToolBlock { start, scanner: json::Scanner::default(), pieces: false, done: false }
+    }
+
+    /// The bytes that are kept of what came.
+    pub(super) fn kept(&self) -> usize {
+        self.start.as_ref().map_or(0, String::len)
     }
 
     /// Notes a piece of the input.
@@ -70,11 +86,14 @@ impl ToolBlock {
 pub(super) struct ServerBlock {
     block: Value,
     input: String,
+    /// The bytes of its start and its pieces.
+    bytes: usize,
 }
 
 impl ServerBlock {
     /// Adds a piece: input is collected, text is appended to the member of its name, anything else is set.
     pub(super) fn push(&mut self, kind: &str, delta: Raw<'_>) {
+        self.bytes += delta.text().len();
         if kind == "input_json_delta" {
             if let Some(piece) = delta.get("partial_json") {
                 piece.append_str(&mut self.input);
@@ -91,6 +110,11 @@ impl ServerBlock {
                 }
             }
         }
+    }
+
+    /// The bytes that are kept of what came.
+    pub(super) fn kept(&self) -> usize {
+        self.bytes
     }
 
     /// Its `type`.

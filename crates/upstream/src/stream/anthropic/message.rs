@@ -24,6 +24,9 @@ pub(super) struct AnthropicMessage {
 pub(super) const COUNTS: [&str; 4] =
     ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
 
+/// The bytes of a place in the map of blocks.
+const PLACE: usize = size_of::<(i64, ContentBlock)>();
+
 impl AnthropicMessage {
     /// A message begins. One that had begun and not ended is void: the server has started anew.
     pub(super) fn begin(&mut self, message: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
@@ -38,7 +41,7 @@ impl AnthropicMessage {
         } else {
             self.close_all(true, turn, out);
         }
-        self.blocks.clear();
+        turn.free(std::mem::take(&mut self.blocks).values().map(|block| PLACE + block.kept()).sum());
         self.waiting = None;
         self.stopped = false;
         turn.choice(0);
@@ -88,7 +91,23 @@ impl AnthropicMessage {
             Some(_) => ContentBlock::server(start),
             None => return,
         };
-        self.blocks.insert(index, block);
+        self.put(index, block, turn);
+    }
+
+    /// Puts a block in the place of the one that it has had.
+    fn put(&mut self, index: i64, block: ContentBlock, turn: &mut Turn) {
+        turn.keep(PLACE + block.kept());
+        if let Some(before) = self.blocks.insert(index, block) {
+            turn.free(PLACE + before.kept());
+        }
+    }
+
+    /// The block that a piece belongs to; `make` makes one that has had no start.
+    fn block(&mut self, index: i64, make: impl FnOnce() -> ContentBlock, turn: &mut Turn) -> &mut ContentBlock {
+        self.blocks.entry(index).or_insert_with(|| {
+            turn.keep(PLACE);
+            make()
+        })
     }
 
     /// A piece of a block. The first piece of a block without a start decides its kind.
@@ -96,6 +115,7 @@ impl AnthropicMessage {
         let [kind, text, json] = delta.fields(["type", "text", "partial_json"]);
         let kind = kind.and_then(Raw::str).unwrap_or_default();
         if let Some(ContentBlock::Server(item)) = self.blocks.get_mut(&index) {
+            turn.keep(delta.text().len());
             return item.push(&kind, delta);
         }
         match kind.as_ref() {
@@ -110,16 +130,17 @@ impl AnthropicMessage {
                 }
             }
             "thinking_delta" => {
-                self.blocks.entry(index).or_insert_with(|| ContentBlock::Thinking { signature: String::new() });
+                self.block(index, || ContentBlock::Thinking { signature: String::new() }, turn);
                 if let Some(text) = delta.get("thinking") {
                     turn.thinking(0, text, out);
                 }
             }
             "signature_delta" => {
-                let block =
-                    self.blocks.entry(index).or_insert_with(|| ContentBlock::Thinking { signature: String::new() });
+                let block = self.block(index, || ContentBlock::Thinking { signature: String::new() }, turn);
                 if let (ContentBlock::Thinking { signature }, Some(piece)) = (block, delta.get("signature")) {
+                    let before = signature.len();
                     piece.append_str(signature);
+                    turn.keep(signature.len() - before);
                 }
             }
             _ => {}
@@ -128,9 +149,7 @@ impl AnthropicMessage {
 
     /// A piece of a call's input.
     pub(super) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
-        if let ContentBlock::Tool(tool) =
-            self.blocks.entry(index).or_insert_with(|| ContentBlock::Tool(ToolBlock::new(None)))
-        {
+        if let ContentBlock::Tool(tool) = self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn) {
             tool.push(piece);
             turn.call(0, &ToolCallDelta { index: Some(index), ..ToolCallDelta::default() }, Some(piece), out);
         }
@@ -143,7 +162,7 @@ impl AnthropicMessage {
             Some(ContentBlock::Thinking { signature }) => {
                 let provider = format!(r#"{{"anthropic":{{"signature":{}}}}}"#, event::quoted(signature));
                 turn.thinking_plain(0, "", Some(&provider), out);
-                self.blocks.insert(index, ContentBlock::Ended);
+                self.put(index, ContentBlock::Ended, turn);
             }
             Some(ContentBlock::Tool(tool)) if !tool.done => {
                 if tool.is_balanced() {
@@ -154,6 +173,7 @@ impl AnthropicMessage {
             }
             Some(ContentBlock::Server(item)) => {
                 let item = std::mem::take(item);
+                turn.free(item.kept());
                 let json = item.json();
                 if let Ok(data) = Raw::parse(&json) {
                     turn.server_item(0, item.kind(), data, out);
@@ -161,7 +181,7 @@ impl AnthropicMessage {
                         turn.thinking_plain(0, "", Some(&format!(r#"{{"anthropic":{{"block":{json}}}}}"#)), out);
                     }
                 }
-                self.blocks.insert(index, ContentBlock::Ended);
+                self.put(index, ContentBlock::Ended, turn);
             }
             _ => {}
         }
@@ -177,7 +197,9 @@ impl AnthropicMessage {
     fn done(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
         let Some(ContentBlock::Tool(tool)) = self.blocks.get_mut(&index) else { return };
         tool.done = true;
+        let before = tool.kept();
         let input = tool.input();
+        turn.free(before - tool.kept());
         let delta = ToolCallDelta {
             index: Some(index),
             arguments: input.as_ref().map(Into::into),

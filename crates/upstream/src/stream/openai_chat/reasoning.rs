@@ -15,6 +15,8 @@ pub(super) struct Reasoning {
     details: Vec<Detail>,
     /// The text of details in this delta, for servers that send it nowhere else.
     detail_text: String,
+    /// The bytes of the details.
+    bytes: usize,
 }
 
 /// One entry of `reasoning_details`, its pieces joined.
@@ -31,7 +33,9 @@ const FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 
 impl Reasoning {
     /// Takes the `reasoning_details` of a delta.
-    pub(super) fn details(&mut self, value: Raw<'_>) {
+    pub(super) fn details(&mut self, value: Raw<'_>, turn: &mut Turn) {
+        self.bytes += value.text().len();
+        turn.keep(value.text().len());
         value.items().for_each(|item| self.detail(item));
     }
 
@@ -59,6 +63,7 @@ impl Reasoning {
     pub(super) fn close(&mut self, api: &str, choice: u32, turn: &mut Turn, out: &mut dyn Sink) {
         let field = std::mem::take(&mut self.field);
         let details = std::mem::take(&mut self.details);
+        turn.free(std::mem::take(&mut self.bytes));
         if field.is_empty() && details.is_empty() {
             return;
         }

@@ -129,6 +129,7 @@ impl OutputItem {
         // An id that came behind the first piece would begin another call.
         let is_unknown = self.call_id.is_empty() && self.name.is_empty();
         if is_unknown || !self.held.is_empty() || self.scanner.is_balanced() {
+            turn.keep(text.len());
             self.held.push_str(&text);
             return;
         }
@@ -138,6 +139,7 @@ impl OutputItem {
     /// Writes what is held back, if the call's end will not come.
     pub(super) fn release(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
         let held = std::mem::take(&mut self.held);
+        turn.free(held.len());
         self.write(&held, turn, out);
     }
 
@@ -158,6 +160,7 @@ impl OutputItem {
             return;
         }
         let said = format!("{}{}", self.sent, std::mem::take(&mut self.held));
+        turn.free(said.len() - self.sent.len());
         let mut all = all.map(argument_text).unwrap_or_default();
         if all.is_empty() {
             all = if said.is_empty() { std::mem::take(&mut self.start) } else { said.clone() };
@@ -169,6 +172,7 @@ impl OutputItem {
             let message = "the pieces of a call are not what its end says: the end counts";
             turn.warning(0, "arguments_replaced", message, Some(&self.sent), out);
             turn.retract(0, Some(self.label), None, "arguments_replaced", out);
+            turn.free(self.sent.len());
             self.sent.clear();
             self.introduce(Some(&self.call_id), Some(&self.name), turn, out);
         }
@@ -185,6 +189,7 @@ impl OutputItem {
         let delta = ToolCallDelta { index: Some(self.label), arguments, done: true, ..ToolCallDelta::default() };
         turn.call(0, &delta, None, out);
         self.done = true;
+        turn.free(self.sent.len());
         self.sent = String::new();
     }
 
@@ -258,6 +263,7 @@ impl OutputItem {
         } else {
             Cow::Borrowed(text)
         };
+        turn.keep(text.len());
         self.sent.push_str(text);
         let delta =
             ToolCallDelta { index: Some(self.label), arguments: Some((&arguments).into()), ..ToolCallDelta::default() };

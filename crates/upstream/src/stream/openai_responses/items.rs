@@ -26,6 +26,8 @@ pub(super) struct OutputItems {
     custom: Option<HashSet<String>>,
     /// Labels given to calls so far: `output_index` may be missing, and begins again with a second response.
     labels: i64,
+    /// The bytes of the ids, and of the arguments that items began with.
+    names: usize,
 }
 
 impl Index<usize> for OutputItems {
@@ -43,6 +45,11 @@ impl IndexMut<usize> for OutputItems {
 }
 
 impl OutputItems {
+    /// The bytes of the places of the items and their ids. They only grow; what an item keeps of its call is counted by the item.
+    pub(super) fn kept(&self) -> usize {
+        self.list.len() * size_of::<OutputItem>() + self.names
+    }
+
     /// A response begins, or goes on. A new one of the same stream counts its items from 0 again.
     pub(super) fn begin(&mut self, is_new: bool, tools: Option<Raw<'_>>) {
         if is_new {
@@ -103,8 +110,10 @@ impl OutputItems {
     }
 
     fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
-            self.by_id.insert(id.to_owned(), at);
+        if let Some(id) = id.filter(|id| !id.is_empty())
+            && self.by_id.insert(id.to_owned(), at).is_none()
+        {
+            self.names += size_of::<(String, usize)>() + id.len();
         }
         if let Some(output) = output {
             self.by_output.insert(output, at);
@@ -122,6 +131,7 @@ impl OutputItems {
         if self.list[at].is_call() {
             self.identify(at, item, turn, out);
             self.list[at].start = item.get(kind.member()).map(argument_text).unwrap_or_default();
+            self.names += self.list[at].start.len();
         }
     }
 
