@@ -42,10 +42,14 @@ fn answer(front: Front, form: Form, lines: &[Line]) -> Option<String> {
     Some(String::from_utf8(out).expect("UTF-8"))
 }
 
-/// Half of a surrogate pair is JSON, but not for serde_json.
 fn json(text: &str) -> Value {
-    let text = &text.replace("\\ud83d", "\\u003f").replace("\\ude00", "\\u003f");
-    serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+    read_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))
+}
+
+/// Half of a surrogate pair is JSON, but not for serde_json.
+fn read_json(text: &str) -> serde_json::Result<Value> {
+    serde_json::from_str(text)
+        .or_else(|_| serde_json::from_str(&text.replace("\\ud83d", "\\u003f").replace("\\ude00", "\\u003f")))
 }
 
 fn text(value: &Value) -> &str {
@@ -279,6 +283,5 @@ fn check(bytes: &[u8], turn: Turn) {
 }
 
 fn json_or_text(text: &str) -> Value {
-    serde_json::from_str(&text.replace("\\ud83d", "\\u003f").replace("\\ude00", "\\u003f"))
-        .unwrap_or_else(|_| text.into())
+    read_json(text).unwrap_or_else(|_| text.into())
 }

@@ -29,7 +29,7 @@ fn check(bytes: &[u8], turn: Turn) {
             return assert!(!is_object, "a JSON object is refused as none");
         }
         Err(InboundError::Member { why, .. }) => {
-            return assert!(why.len() < 300 && !why.chars().any(char::is_control), "{why:?}");
+            return assert!(why.len() < 500 && !why.chars().any(char::is_control), "{why:?}");
         }
         Err(_) => return,
         Ok(read) => read,

@@ -251,7 +251,7 @@ fn an_id_that_the_model_writes_twice_is_the_first_calls() {
     let start = r#"{"type":"stream_start","v":1,"tools_mode":"tag","dialect":"kimi-k2","prefill":""}"#;
     let delta = format!(r#"{{"type":"content_delta","text":"{text}"}}"#);
     let mut tag = Streams::new(Options::default()).begin(&Scanner::default().read(start).unwrap());
-    let out = Collect::run(&mut tag, [start, &delta].into_iter());
+    let out = Collect::run(&mut tag, [start, &delta]);
     let begun: Vec<_> = out.iter().filter(|line| line.contains("tool_name")).collect();
     assert!(begun[0].contains(r#""tool_id":"functions.g:0""#) && !begun[1].contains("tool_id"), "{out:?}");
 }

@@ -26,8 +26,16 @@ impl Fault {
     pub fn of(self, file: &str, text: &str) -> NotationError {
         let before = &text.as_bytes()[..self.at.min(text.len())];
         let line = 1 + before.iter().filter(|c| **c == b'\n').count();
-        NotationError { file: file.to_owned(), line, message: self.message }
+        NotationError { file: file.to_owned(), line, message: without_middle(self.message) }
     }
+}
+
+/// A message without its middle if it is long: it quotes a text of the file, and says what is wrong before and behind the text.
+fn without_middle(message: String) -> String {
+    const END: usize = 300;
+    let tail = message.char_indices().rev().nth(END - 1).map_or(0, |(at, _)| at);
+    let head = message.char_indices().nth(END).map_or(message.len(), |(at, _)| at);
+    if head < tail { format!("{}…{}", &message[..head], &message[tail..]) } else { message }
 }
 
 /// A value and its place.

@@ -104,6 +104,10 @@ fn what_is_too_much_is_refused() {
     let many = |n: usize, text: &str| text.repeat(n);
     for (text, want) in [
         (many(300_000, "#"), "1: the file is too long"),
+        (
+            format!("name = '{}'", many(4000, "x")),
+            &format!("1: name: '{}…{}' is not a name", many(293, "x"), many(238, "x")),
+        ),
         (format!("name = '{}'", many(5000, "x")), "1: name: the string is too long"),
         (many(101, "[[dialect]]\nname = 'x'\n"), "201: the file has too many dialects"),
         (format!("name = 'x'\nextends = 'hermes'\ndropped = [{}]", many(65, "'<a>',")), "3: dropped: 65 values"),
