@@ -73,9 +73,9 @@ pub struct AutoArgs {
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 pub struct ConnectionArgs {
-    /// How often a request is sent again, as long as no event of its answer was written
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    pub retries: u32,
+    /// How often a request is sent again, as long as no event of its answer was written (default 2)
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
     /// Longest time for everything, retries included
     #[arg(long, value_name = "TIME", value_parser = event::unit::time)]
     pub timeout: Option<Duration>,

@@ -84,6 +84,7 @@ impl<H: Host> Session<'_, H> {
         let mut form = self.turn.form;
         let mut attempts = Attempts::new(AttemptPolicy {
             retries: self.connection.retries,
+            only_lost: self.connection.only_lost,
             may_ask_whole: self.connection.falls_back && self.turn.options.stream,
             may_tag: self.may_tag && matches!(form.tools, ToolsForm::Native),
         });

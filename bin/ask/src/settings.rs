@@ -17,6 +17,8 @@ use upstream::Api;
 pub struct ConnectionSettings {
     /// How often a request is sent again.
     pub retries: u32,
+    /// Whether that is done after a lost connection alone: see [`client::AttemptPolicy::only_lost`].
+    pub only_lost: bool,
     /// The longest time for everything.
     pub timeout: Option<Duration>,
     /// The longest time to connect.
@@ -26,6 +28,9 @@ pub struct ConnectionSettings {
     /// Whether to ask for the whole answer when streaming is refused.
     pub falls_back: bool,
 }
+
+/// How often a request is sent again by a command that nobody else asks again.
+const RETRIES: u32 = 2;
 
 /// A tape, and how it is used.
 pub type TapeSettings = (PathBuf, TapeMode);
@@ -99,7 +104,8 @@ impl ConnectionArgs {
     /// How the provider is reached.
     pub fn settings(&self) -> ConnectionSettings {
         ConnectionSettings {
-            retries: self.retries,
+            retries: self.retries.unwrap_or(RETRIES),
+            only_lost: false,
             timeout: self.timeout,
             connect_timeout: self.connect_timeout,
             idle_timeout: self.idle_timeout,

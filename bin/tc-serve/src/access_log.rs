@@ -1,24 +1,7 @@
-//! The access log: a line of JSON for each request on standard error, without content.
+//! The access log: a line of JSON for each request, without content.
 
 use event::Object;
-use std::io::Write as _;
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
-};
 use std::time::Duration;
-use stdio::Failure;
-
-/// How many lines wait for a slow reader of the log; later ones are counted and dropped, since no client may wait for it.
-const WAITING: usize = 4096;
-
-/// The log.
-#[derive(Clone, Debug)]
-pub struct AccessLog {
-    lines: SyncSender<Vec<u8>>,
-    dropped: Arc<AtomicU64>,
-}
 
 /// What a line has.
 #[derive(Clone, Debug, Default)]
@@ -53,35 +36,9 @@ pub struct AccessLine {
     pub answer_notes: Vec<String>,
 }
 
-impl AccessLog {
-    /// A log that is written by a thread of its own.
-    ///
-    /// # Errors
-    /// [`Failure::Limit`].
-    pub fn new() -> Result<AccessLog, Failure> {
-        let (lines, taken) = sync_channel::<Vec<u8>>(WAITING);
-        stdio::thread(move || {
-            for line in taken {
-                // The error is ignored: a log that nobody can read must not end the service.
-                let _ = std::io::stderr().lock().write_all(&line);
-            }
-        })?;
-        Ok(AccessLog { lines, dropped: Arc::default() })
-    }
-
-    /// Appends a line.
-    pub fn write(&self, line: &AccessLine) {
-        let dropped = self.dropped.swap(0, Ordering::Relaxed);
-        let mut json = Vec::with_capacity(256);
-        line.write(dropped, &mut json);
-        if self.lines.try_send(json).is_err() {
-            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
-        }
-    }
-}
-
 impl AccessLine {
-    fn write(&self, dropped: u64, out: &mut Vec<u8>) {
+    /// Writes the line. `dropped`: how many lines before it found no room.
+    pub fn write(&self, dropped: u64, out: &mut Vec<u8>) {
         let ms = u64::try_from(self.time.as_millis()).unwrap_or(u64::MAX);
         let mut line = Object::open(out);
         line.str("type", "access").str("id", &self.id).str("method", &self.method).str("path", &self.path);

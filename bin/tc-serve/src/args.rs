@@ -7,6 +7,7 @@ pub use keys::{Keys, random};
 pub use settings::{Limits, Listen, Settings};
 
 use crate::command::CommandArgs;
+use crate::log::LogTarget;
 use crate::upstream::UpstreamArgs;
 use anyhow::{Result, bail};
 use clap::Parser;
@@ -65,9 +66,10 @@ pub struct ServiceArgs {
     /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
     #[arg(long)]
     pub extras: bool,
-    /// Write an event of type access for each request to standard error: its path, status, time and counts, without content
-    #[arg(short, long)]
-    pub log: bool,
+    /// Append an event of type access for each request to FILE: its path, status, time and counts, without content. Without FILE, or with -,
+    /// it is written to standard error, of which then every line is an event
+    #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
+    pub log: Option<LogTarget>,
 }
 
 /// Who may ask.
@@ -125,6 +127,10 @@ pub struct LimitArgs {
     /// How long the status of a stream waits for the first piece of the answer
     #[arg(long, value_name = "TIME", value_parser = event::unit::time, default_value = "10s", hide = true)]
     pub status_timeout: Duration,
+}
+
+fn log_target(typed: &str) -> Result<LogTarget, String> {
+    if typed.is_empty() { Err("the file has no name".to_owned()) } else { Ok(typed.into()) }
 }
 
 impl Args {
@@ -191,7 +197,7 @@ impl Args {
             keep_alive: service.keep_alive,
             grace: service.grace,
             extras: service.extras,
-            access_log: service.log,
+            log: service.log,
             upstream,
             command,
         })

@@ -19,7 +19,8 @@ use crate::budget::FULL_MS;
 use crate::pipe::Pipe;
 use crate::places::Places;
 use anyhow::Result;
-use errors::{ErrorLog, RequestLog};
+use crate::log::Notices;
+use errors::RequestLog;
 use output::CommandOutput;
 use running::{Parts, RunningCommand};
 use std::os::unix::process::ExitStatusExt;
@@ -40,7 +41,7 @@ pub struct Command {
     timeout: Duration,
     max_output: usize,
     model: Option<String>,
-    log: ErrorLog,
+    notices: Notices,
 }
 
 /// How the output of a command ended.
@@ -56,7 +57,7 @@ enum OutputEnd {
 impl Command {
     /// Prepares the command; `None` without one. At most `queue` requests of each key wait for a process, `timeout` is the longest time
     /// for an answer (10 minutes by default), and `grace` is the time between SIGTERM and SIGKILL. `model` takes the place of the
-    /// model that a client names.
+    /// model that a client names, and `notices` gets what a command writes to its standard error.
     ///
     /// # Errors
     /// One line for a program that does not exist, or a log that cannot be started.
@@ -66,6 +67,7 @@ impl Command {
         timeout: Option<Duration>,
         grace: Duration,
         model: Option<String>,
+        notices: &Notices,
     ) -> Result<Option<Command>> {
         let words = &args.command;
         if words.is_empty() {
@@ -81,7 +83,7 @@ impl Command {
             timeout: timeout.unwrap_or(TIMEOUT),
             max_output: args.max_output,
             model,
-            log: ErrorLog::new()?,
+            notices: notices.clone(),
         }))
     }
 
@@ -90,7 +92,7 @@ impl Command {
         let Some(place) = self.places.take(asked.key).await else {
             return pipe.fail("too_many_requests", "all commands are taken, try again", 429, Some(FULL_MS));
         };
-        let mut log = self.log.of_request(&asked.id);
+        let mut log = RequestLog::new(self.notices.clone(), &asked.id);
         let mut running = match RunningCommand::start(&self.words, &asked.id, log.clone(), place, self.grace) {
             Ok(running) => running,
             Err(error) => {

@@ -6,6 +6,7 @@ mod gate;
 mod models;
 mod refusal;
 mod response;
+mod retries;
 mod route;
 mod service;
 mod tokens;

@@ -6,6 +6,7 @@ mod asked;
 mod budget;
 mod command;
 mod http;
+mod log;
 mod pipe;
 mod places;
 mod server;
@@ -15,8 +16,19 @@ mod turns;
 mod upstream;
 
 use args::Args;
+use log::LogTarget;
 use std::process::ExitCode;
+use stdio::{Failure, Status};
 
 fn main() -> ExitCode {
-    ::args::run(|args: Args| server::serve(&args.settings()?))
+    ::args::run(|args: Args| {
+        let is_events = args.service.log == Some(LogTarget::StandardError);
+        match args.settings().and_then(|settings| server::serve(&settings)) {
+            Err(error) if is_events && !matches!(error.downcast_ref(), Some(Failure::Gone)) => {
+                log::fail(&error);
+                Ok(Status::Error)
+            }
+            ended => ended,
+        }
+    })
 }

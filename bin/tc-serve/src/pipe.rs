@@ -58,6 +58,8 @@ pub struct Pipe(RefCell<PipeState>);
 struct PipeState {
     settings: PipeSettings,
     search: TextSearch,
+    /// The family of the model, by its server's template.
+    family: Option<&'static tag::Dialect>,
     /// The machines of the stream at hand.
     machine: Option<Box<dyn Machine>>,
     /// Makes one answer of the turns of a command.
@@ -104,6 +106,7 @@ impl Pipe {
             share: settings.budget.share(),
             settings,
             search,
+            family: None,
             machine: None,
             turns,
             output,
@@ -113,6 +116,11 @@ impl Pipe {
             of_source: 0,
             is_over: false,
         }))
+    }
+
+    /// Takes the family of the model whose answer follows, for a model whose name has none.
+    pub fn set_family(&self, family: Option<&'static tag::Dialect>) {
+        self.0.borrow_mut().family = family;
     }
 
     /// Takes the next event of the source.
@@ -316,7 +324,7 @@ impl PipeState {
     fn begin(&self, first: &Event<'_>) -> Box<dyn Machine> {
         let options = Rc::clone(&self.settings.accumulate);
         if self.search != TextSearch::Nothing {
-            let tag = begin_text(&self.settings.streams, self.search, first);
+            let tag = begin_text(&self.settings.streams, self.search, self.family, first);
             Box::new(Chain::new(tag, move |_: &Event<'_>| Accumulate::new(Rc::clone(&options))))
         } else {
             Box::new(Accumulate::new(options))
@@ -331,9 +339,14 @@ impl PipeState {
 
 /// The machine that searches the text of a stream for calls. Where a provider has native calls and nobody says how the prompt ends, it is taken
 /// for empty: a prompt that is not known would hold back the beginning of each answer, and each call in the text until the end.
-fn begin_text(streams: &tag::Streams, search: TextSearch, first: &Event<'_>) -> tag::Tag {
+fn begin_text(
+    streams: &tag::Streams,
+    search: TextSearch,
+    family: Option<&'static tag::Dialect>,
+    first: &Event<'_>,
+) -> tag::Tag {
     if first.kind() != Kind::StreamStart {
-        return streams.begin(first);
+        return streams.begin_of(family, first);
     }
     let mut start = StreamStart::read(first);
     if start.tools_mode.is_none_or(|mode| mode != "tag") {
@@ -342,7 +355,7 @@ fn begin_text(streams: &tag::Streams, search: TextSearch, first: &Event<'_>) -> 
     // The provider gets the tools with the choice `none`, but what the model writes of them stays text.
     start.tools = start.tools.filter(|_| search == TextSearch::Calls);
     let payload = Payload::from(start);
-    streams.begin(&Event::of(&payload, None, 0, None))
+    streams.begin_of(family, &Event::of(&payload, None, 0, None))
 }
 
 /// Takes the events of a source.

@@ -9,10 +9,10 @@ mod timed;
 pub use ending::Ending;
 pub use phase::ConnectionPhase;
 
-use crate::access_log::AccessLog;
 use crate::args::Settings;
 use crate::command::Command;
 use crate::http::Service;
+use crate::log;
 use crate::source::Source;
 use crate::startup;
 use crate::upstream::Upstream;
@@ -42,17 +42,17 @@ pub fn serve(settings: &Settings) -> Result<Status> {
 
 async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
+    let (log, notices) = log::open(settings.log.as_ref())?;
     let (timeout, model) = (settings.upstream.connection.timeout, settings.upstream.provider.model.clone());
-    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model)? {
+    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model, &notices)? {
         Some(command) => Source::Command(command),
-        None => Source::Upstream(Box::new(Upstream::new(&settings.upstream, settings.limits.answer)?)),
+        None => Source::Upstream(Box::new(Upstream::new(&settings.upstream, settings.limits.answer, &notices)?)),
     };
-    let log = settings.access_log.then(AccessLog::new).transpose()?;
     let listener = Listener::bind(&settings.listen)?;
     let ending = Ending::default();
-    let service = Rc::new(Service::new(settings, source, log, ending.clone())?);
+    let service = Rc::new(Service::new(settings, source, log.clone(), ending.clone())?);
     let mut connections = Connections::new(Rc::clone(&service), settings.limits, ending.clone());
-    startup::print(settings, &listener.address())?;
+    startup::print(settings, &listener.address(), &notices)?;
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
         () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
@@ -67,6 +67,8 @@ async fn run(settings: &Settings) -> Result<i32> {
     connections.close().await;
     // Commands end within their grace, and are killed after it.
     let _ = tokio::time::timeout(settings.grace + Duration::from_secs(2), service.ended()).await;
+    log.iter().for_each(log::LogLines::flush);
+    notices.flush();
     Ok(signal)
 }
 

@@ -1,17 +1,19 @@
 //! What is printed at the start.
 
 use crate::args::{Listen, Settings};
+use crate::log::{Notice, Notices};
 use anyhow::Result;
 use std::fmt::Write as _;
-use std::io::Write as _;
 
-/// Prints the address on standard output, and on standard error how clients are set up.
+/// Prints the address on standard output, and notes on standard error how clients are set up.
 ///
 /// # Errors
 /// Failures of standard output.
-pub fn print(settings: &Settings, address: &str) -> Result<()> {
-    // The error is ignored: without standard error the service works as well.
-    let _ = std::io::stderr().lock().write_all(text(settings, address).as_bytes());
+pub fn print(settings: &Settings, address: &str, notices: &Notices) -> Result<()> {
+    let (key, text) = (settings.keys.made.as_deref(), text(settings, address));
+    notices.write(Notice::Start { address, key, text: &text });
+    // Who reads the address finds the rest there.
+    notices.flush();
     let mut out = stdio::Output::new();
     out.put(format!("{address}\n").as_bytes())?;
     out.flush()?;

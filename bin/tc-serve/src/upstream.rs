@@ -7,6 +7,7 @@ mod modes;
 pub use args::UpstreamArgs;
 
 use crate::asked::Asked;
+use crate::log::Notices;
 use crate::pipe::Pipe;
 use ::upstream::{ListedModel, listed_models, models_request};
 use anyhow::{Result, bail};
@@ -39,20 +40,24 @@ pub struct Upstream {
     tools_mode: ToolsModeChoice,
     auto: AutoSettings,
     connection: ConnectionSettings,
+    /// Whether the user typed how often a request is sent again.
+    is_retries_named: bool,
     /// `None` if every answer is recorded.
     network: Option<Network>,
     recorder: Option<RefCell<Recorder>>,
     playlist: Option<Playlist>,
     speed: Speed,
     modes: LearnedModes,
+    notices: Notices,
 }
 
 impl Upstream {
-    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most bytes of one event of an answer.
+    /// Prepares requests to a provider, or reads what answers in its place. `max_frame` is the most bytes of one event of an answer,
+    /// and `notices` takes what people should read.
     ///
     /// # Errors
     /// One line for a mistake in the arguments or in a file that they name, and for a key that is missing.
-    pub fn new(args: &UpstreamArgs, max_frame: usize) -> Result<Upstream> {
+    pub fn new(args: &UpstreamArgs, max_frame: usize, notices: &Notices) -> Result<Upstream> {
         let UpstreamArgs { provider, tools, auto, connection, replay } = args.clone();
         let mut settings = provider.settings(&tools, &connection, max_frame)?;
         // If text could begin inside reasoning, its first 256 bytes would be held back, and calls until the end.
@@ -83,11 +88,13 @@ impl Upstream {
             tools_mode: tools.tools_mode,
             auto: auto.settings(&tools, &connection),
             connection: connection.settings(),
+            is_retries_named: connection.retries.is_some(),
             network,
             recorder,
             playlist,
             speed: replay.speed,
             modes: LearnedModes::default(),
+            notices: notices.clone(),
         })
     }
 
@@ -102,12 +109,13 @@ impl Upstream {
 
     async fn ask(&self, mut asked: Asked, pipe: &Pipe) -> Result<()> {
         let host = &mut PipeHost::new(pipe);
+        let connection = self.connection(asked.retries);
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         let session = Session {
             turn: &turn,
             host,
-            connection: &self.connection,
+            connection: &connection,
             network: self.network.as_ref(),
             recorder: self.recorder.as_ref(),
             playlist: self.playlist.as_ref(),
@@ -123,9 +131,18 @@ impl Upstream {
         if let Some(recorder) = &self.recorder
             && let Err(error) = recorder.borrow_mut().save(end.recorded, pipe.failure().is_none())
         {
-            stdio::message("tc-serve", &error.to_string());
+            self.notices.warn("tape_not_saved", &error.to_string());
         }
         Ok(())
+    }
+
+    /// How the provider is reached for a client. Who sends a failed request again is one layer: the client if it `retries`, else this process, once
+    /// and after a lost connection alone. The user's `--retries` goes before.
+    fn connection(&self, retries: bool) -> ConnectionSettings {
+        if self.is_retries_named {
+            return self.connection;
+        }
+        ConnectionSettings { retries: u32::from(!retries), only_lost: true, ..self.connection }
     }
 
     /// The turn that a request asks for, and whether its tools mode is still to be decided. It takes the conversation, which may be large.

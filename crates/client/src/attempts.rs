@@ -7,6 +7,9 @@ use crate::{Trouble, Wait};
 pub struct AttemptPolicy {
     /// How often the same request may be sent again.
     pub retries: u32,
+    /// Whether a request is sent again after a lost connection alone. After an error that may pass (429, 5xx) the caller's own client asks
+    /// again, and two layers that do multiply: nothing is sent again then, in another form neither.
+    pub only_lost: bool,
     /// Whether to ask for the whole answer where streaming is refused.
     pub may_ask_whole: bool,
     /// Whether to put the tools into the prompt where native tools are refused.
@@ -62,12 +65,15 @@ impl Attempts {
             self.is_tagged = true;
             return NextAttempt::Tagged(words);
         }
-        if self.policy.may_ask_whole && !self.is_whole && trouble.refuses_streaming() {
+        let is_left_to_client = self.policy.only_lost && !trouble.is_lost_connection() && trouble.may_pass();
+        if self.policy.may_ask_whole && !self.is_whole && trouble.refuses_streaming() && !is_left_to_client {
             self.is_whole = true;
             return NextAttempt::Whole;
         }
         match trouble.wait(self.retries + 1) {
-            Some(wait) if self.retries < self.policy.retries && wait.is_granted() && fits(&wait) => {
+            Some(wait)
+                if self.retries < self.policy.retries && !is_left_to_client && wait.is_granted() && fits(&wait) =>
+            {
                 self.retries += 1;
                 NextAttempt::Again(wait)
             }
@@ -104,7 +110,7 @@ mod tests {
 
     #[test]
     fn each_form_is_tried_once_and_retries_are_counted() {
-        let all = AttemptPolicy { retries: 2, may_ask_whole: true, may_tag: true };
+        let all = AttemptPolicy { retries: 2, only_lost: false, may_ask_whole: true, may_tag: true };
         let no_tools = || refused(400, &[], r#"{"error":{"message":"this model does not support tools"}}"#);
         let no_stream = || refused(400, &[], "streaming is not supported");
         let busy = || refused(503, &[("retry-after", "1")], "busy");
@@ -122,6 +128,24 @@ mod tests {
             assert_eq!(word, "give up false");
         }
         assert_eq!(decisions(AttemptPolicy::default(), &[no_tools()])[0].0, "give up false");
+    }
+
+    #[test]
+    fn an_error_that_may_pass_is_left_to_a_client_that_retries() {
+        let policy = AttemptPolicy { retries: 1, only_lost: true, may_ask_whole: true, may_tag: true };
+        let lost = || Trouble::Lost(crate::Error::recorded_loss());
+        for (trouble, first) in [
+            (lost(), "again within 0.5 s"),
+            (Trouble::Lost(crate::Error::idle(std::time::Duration::from_secs(1))), "give up false"),
+            (refused(429, &[("retry-after", "1")], ""), "give up false"),
+            (refused(500, &[], ""), "give up false"),
+            (refused(501, &[], ""), "give up false"),
+            (refused(405, &[], ""), "whole"),
+        ] {
+            assert_eq!(decisions(policy, &[trouble])[0].0, first);
+        }
+        let words: Vec<String> = decisions(policy, &[lost(), lost()]).into_iter().map(|(word, ..)| word).collect();
+        assert_eq!(words, ["again within 0.5 s", "give up false"]);
     }
 
     #[test]

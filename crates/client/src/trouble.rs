@@ -34,6 +34,16 @@ impl Trouble {
         }
     }
 
+    /// Whether the connection was lost, and not by a time that passed.
+    pub fn is_lost_connection(&self) -> bool {
+        matches!(self, Trouble::Lost(error) if !error.is_timeout())
+    }
+
+    /// Whether the same request may succeed later.
+    pub fn may_pass(&self) -> bool {
+        self.wait(1).is_some()
+    }
+
     /// A sentence about what went wrong.
     pub fn message(&self) -> Cow<'_, str> {
         match self {

@@ -25,6 +25,7 @@ mod response_template;
 mod run;
 mod start_tag;
 mod table;
+mod template;
 mod tree;
 mod turn;
 mod write;

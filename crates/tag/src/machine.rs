@@ -66,6 +66,11 @@ impl Streams {
 
     /// The machine for the stream that `first` begins.
     pub fn begin(&self, first: &Event<'_>) -> Tag {
+        self.begin_of(None, first)
+    }
+
+    /// The same for a model of this family, if [`Options::by_model`] asks for one and the model's name has none.
+    pub fn begin_of(&self, family: Option<&'static Dialect>, first: &Event<'_>) -> Tag {
         let options = &self.options;
         let started = first.kind() == Kind::StreamStart;
         let start = if started { StreamStart::read(first) } else { StreamStart::default() };
@@ -88,7 +93,7 @@ impl Streams {
             if !options.by_model || start.dialect.is_some() {
                 return None;
             }
-            let family = options.dialects.of_model(&start.model.unwrap_or_default().str());
+            let family = options.dialects.of_model(&start.model.unwrap_or_default().str()).or(family);
             alone = family.is_none().then(|| self.look("auto").ok()).flatten();
             Some(self.certain(family))
         });

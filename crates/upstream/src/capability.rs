@@ -9,6 +9,7 @@ use crate::request::{Request, RequestOptions, headers, url};
 use event::Raw;
 use serde_json::json;
 use sha2::Digest as _;
+use std::borrow::Cow;
 
 /// One question to a server. A failed answer decides nothing.
 #[derive(Clone, Debug)]
@@ -81,7 +82,57 @@ pub fn questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Questio
     }
 }
 
+/// What a server is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerKind {
+    /// llama.cpp
+    LlamaCpp,
+    /// Ollama
+    Ollama,
+    /// Any other, or one that did not answer.
+    #[default]
+    Unknown,
+}
+
+/// What a server reports about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Server {
+    /// What it is.
+    pub kind: ServerKind,
+    /// The chat template of the model; that for requests with tools, if it has two.
+    pub template: Option<String>,
+}
+
+/// The questions, in order, until one decides what the server is: those of [`questions`] that are for servers which people run themselves.
+pub fn server_questions(api: Api, options: &RequestOptions, local: bool) -> Vec<Question> {
+    let mut all = questions(api, options, local);
+    all.retain(|question| matches!(question.kind, Kind::Props | Kind::Version | Kind::Show));
+    all
+}
+
 impl Question {
+    /// What the server is by its answer to one of [`server_questions`], of which `body` is that of a success. `None`: the next question follows.
+    ///
+    /// Sources (2026-11): <https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md> (`GET /props`),
+    /// <https://github.com/ollama/ollama/blob/main/docs/api.md#show-model-information>.
+    pub fn server(&self, body: Option<&str>) -> Option<Server> {
+        let body = body.and_then(|body| Raw::parse(body).ok());
+        let text = |key: &str| body?.get_str(key).filter(|text| !text.is_empty()).map(Cow::into_owned);
+        match self.kind {
+            Kind::Props => {
+                let template = text("chat_template_tool_use").or_else(|| text("chat_template"));
+                let is_llama = template.is_some() || body?.get("default_generation_settings").is_some();
+                is_llama.then_some(Server { kind: ServerKind::LlamaCpp, template })
+            }
+            Kind::Version => text("version").is_none().then(Server::default),
+            Kind::Show => {
+                let kind = if body.is_some() { ServerKind::Ollama } else { ServerKind::Unknown };
+                Some(Server { kind, template: text("template") })
+            }
+            Kind::Models | Kind::Studio => None,
+        }
+    }
+
     /// What the server answers: the body of a success, `None` for anything else.
     pub fn answer(&self, body: Option<&str>) -> Answer {
         let body = body.and_then(|body| Raw::parse(body).ok());
@@ -254,6 +305,31 @@ mod tests {
         for body in [None, Some("<html>"), Some("{}")] {
             assert_eq!(all[3].answer(body), Answer::Over);
         }
+    }
+
+    #[test]
+    fn a_server_is_known_by_the_first_question_that_it_answers() {
+        let options =
+            RequestOptions { model: "m".into(), base_url: Some("http://h/v1".into()), ..RequestOptions::default() };
+        let all = server_questions(Api::OpenaiChat, &options, true);
+        let urls: Vec<&str> = all.iter().map(|question| question.request.url.as_str()).collect();
+        assert_eq!(urls, ["http://h/props", "http://h/api/version", "http://h/api/show"]);
+        let of = |kind, template: Option<&str>| Some(Server { kind, template: template.map(str::to_owned) });
+        for (at, body, server) in [
+            (0, Some(r#"{"chat_template":"t","chat_template_tool_use":"u"}"#), of(ServerKind::LlamaCpp, Some("u"))),
+            (0, Some(r#"{"chat_template":"t","build_info":"b1"}"#), of(ServerKind::LlamaCpp, Some("t"))),
+            (0, Some(r#"{"default_generation_settings":{}}"#), of(ServerKind::LlamaCpp, None)),
+            (0, Some("{}"), None),
+            (0, Some("<html>"), None),
+            (0, None, None),
+            (1, Some(r#"{"version":"0.13.5"}"#), None),
+            (1, None, of(ServerKind::Unknown, None)),
+            (2, Some(r#"{"template":"{{ .Prompt }}"}"#), of(ServerKind::Ollama, Some("{{ .Prompt }}"))),
+            (2, None, of(ServerKind::Unknown, None)),
+        ] {
+            assert_eq!(all[at].server(body), server, "{at} {body:?}");
+        }
+        assert!(server_questions(Api::OpenaiChat, &options, false).is_empty());
     }
 
     #[test]

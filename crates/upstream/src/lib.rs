@@ -14,6 +14,7 @@ mod framing;
 mod inbound;
 mod models;
 mod overflow;
+mod passed;
 mod provider;
 mod recognise;
 mod recording;
@@ -26,7 +27,7 @@ mod usage;
 mod verbatim;
 
 pub use api::Api;
-pub use capability::{Answer, Question, capability_key, plain_url, questions};
+pub use capability::{Answer, Question, Server, ServerKind, capability_key, plain_url, questions, server_questions};
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
@@ -34,6 +35,7 @@ pub use inbound::{
     request_event,
 };
 pub use models::{ListedModel, listed_models, models_request};
+pub use passed::passed_request;
 pub use recognise::recognise;
 pub use recording::{LOOKED_AT, RecordingForm};
 pub use refusal::refuses_tools;

@@ -2,6 +2,7 @@
 
 use super::keys::Keys;
 use crate::command::CommandArgs;
+use crate::log::LogTarget;
 use crate::upstream::UpstreamArgs;
 use anyhow::{Result, bail};
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -27,8 +28,8 @@ pub struct Settings {
     pub grace: Duration,
     /// Whether warnings and repairs are sent along.
     pub extras: bool,
-    /// Whether each request is logged.
-    pub access_log: bool,
+    /// Where requests are logged, if anywhere.
+    pub log: Option<LogTarget>,
     /// The options of the provider.
     pub upstream: UpstreamArgs,
     /// The options of the command.

@@ -1,8 +1,9 @@
 //! A response and its body. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
 
 use super::answering::Answering;
-use crate::access_log::{AccessLine, AccessLog};
+use crate::access_log::AccessLine;
 use crate::budget::Share;
+use crate::log::LogLines;
 use crate::server::ConnectionPhase;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::HeaderValue;
@@ -47,7 +48,7 @@ impl AsRef<[u8]> for KeptBytes {
 /// One request and its response, for the connection and for the log. Both get what they need when this is dropped.
 pub struct Exchange {
     phase: Rc<ConnectionPhase>,
-    log: Option<AccessLog>,
+    log: Option<LogLines>,
     line: AccessLine,
     begun: Instant,
     has_ended: bool,
@@ -55,7 +56,7 @@ pub struct Exchange {
 
 impl Exchange {
     /// An exchange whose request has just come.
-    pub fn new(phase: Rc<ConnectionPhase>, log: Option<AccessLog>, line: AccessLine) -> Exchange {
+    pub fn new(phase: Rc<ConnectionPhase>, log: Option<LogLines>, line: AccessLine) -> Exchange {
         phase.begin_request();
         Exchange { phase, log, line, begun: Instant::now(), has_ended: false }
     }
@@ -77,7 +78,7 @@ impl Drop for Exchange {
         if let Some(log) = &self.log {
             self.line.time = self.begun.elapsed();
             self.line.is_cut = !self.has_ended;
-            log.write(&self.line);
+            log.write(|dropped, out| self.line.write(dropped, out));
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::gate::Gate;
 use super::route::Route;
-use crate::access_log::AccessLog;
 use crate::args::{Keys, Limits, Settings};
 use crate::budget::Budget;
+use crate::log::LogLines;
 use crate::pipe::PipeSettings;
 use crate::places::{KeyPlace, Places};
 use crate::server::Ending;
@@ -25,7 +25,7 @@ pub struct Service {
     pub(super) limits: Limits,
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
-    pub(super) log: Option<AccessLog>,
+    pub(super) log: Option<LogLines>,
     pub(super) ending: Ending,
     /// Of which the ids of requests are made.
     seed: [u8; 16],
@@ -49,7 +49,7 @@ impl Service {
     ///
     /// # Errors
     /// When the system has no random bytes.
-    pub fn new(settings: &Settings, source: Source, log: Option<AccessLog>, ending: Ending) -> Result<Service> {
+    pub fn new(settings: &Settings, source: Source, log: Option<LogLines>, ending: Ending) -> Result<Service> {
         let streams = tag::Streams::new(tag::Options {
             always: true,
             needs_tools: true,

@@ -4,6 +4,7 @@ use super::answering::Answering;
 use super::body;
 use super::refusal::Refusal;
 use super::response::{Exchange, KeptBytes, ResponseBody, whole};
+use super::retries::client_retries;
 use super::route::Route;
 use super::service::{Admitted, Service};
 use crate::asked::Asked;
@@ -54,6 +55,7 @@ impl Service {
             id: admitted.id.clone(),
             api,
             request: inbound,
+            retries: client_retries(&headers),
             headers: forwarded(api, &headers),
         };
         drop(headers);

@@ -1,0 +1,204 @@
+//! Where the service writes beside its answers: a line for each request, and what people should read. Each goes through a thread of its own,
+//! since no client may wait for a slow reader.
+
+use event::Object;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+use std::time::Duration;
+use stdio::Failure;
+
+/// How many lines wait for a slow reader; later ones are counted and dropped.
+const WAITING: usize = 4096;
+
+/// How long the end of the service waits for a slow reader.
+const FLUSH: Duration = Duration::from_millis(200);
+
+/// Where `--log` writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogTarget {
+    /// Standard error, of which each line is then an event.
+    StandardError,
+    /// A file, which is appended to.
+    File(PathBuf),
+}
+
+impl From<&str> for LogTarget {
+    fn from(typed: &str) -> Self {
+        if typed == "-" { LogTarget::StandardError } else { LogTarget::File(typed.into()) }
+    }
+}
+
+#[derive(Debug)]
+enum LogItem {
+    Line(Vec<u8>),
+    /// All lines before this one are written.
+    Flush(SyncSender<()>),
+}
+
+/// Lines on their way to a file or to standard error.
+#[derive(Clone, Debug)]
+pub struct LogLines {
+    lines: SyncSender<LogItem>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl LogLines {
+    /// Lines to standard error.
+    ///
+    /// # Errors
+    /// [`Failure::Limit`].
+    fn standard_error() -> Result<LogLines, Failure> {
+        LogLines::to(std::io::stderr())
+    }
+
+    /// Lines that are appended to the file at `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, [`Failure::Limit`].
+    fn file(path: &Path) -> anyhow::Result<LogLines> {
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        let file = file.map_err(|e| {
+            anyhow::anyhow!("--log {}: {e}, check the path and its permissions", path.display())
+        })?;
+        Ok(LogLines::to(file)?)
+    }
+
+    fn to(mut out: impl Write + Send + 'static) -> Result<LogLines, Failure> {
+        let (lines, taken) = sync_channel(WAITING);
+        stdio::thread(move || {
+            for item in taken {
+                // The errors are ignored: a log that nobody can read must not end the service, and who flushes may have given up.
+                let _ = match item {
+                    LogItem::Line(line) => out.write_all(&line).map_err(drop),
+                    LogItem::Flush(done) => done.send(()).map_err(drop),
+                };
+            }
+        })?;
+        Ok(LogLines { lines, dropped: Arc::default() })
+    }
+
+    /// Appends the line that `make` writes; it gets how many lines were dropped before this one.
+    pub fn write(&self, make: impl FnOnce(u64, &mut Vec<u8>)) {
+        let dropped = self.dropped.swap(0, Ordering::Relaxed);
+        let mut line = Vec::with_capacity(256);
+        make(dropped, &mut line);
+        if self.lines.try_send(LogItem::Line(line)).is_err() {
+            self.dropped.fetch_add(dropped + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the lines so far are written, for a moment at most.
+    pub fn flush(&self) {
+        let (done, is_done) = sync_channel(1);
+        if self.lines.try_send(LogItem::Flush(done)).is_ok() {
+            let _ = is_done.recv_timeout(FLUSH);
+        }
+    }
+}
+
+/// What people should read: lines of text on standard error, or events there.
+#[derive(Clone, Debug)]
+pub struct Notices {
+    lines: LogLines,
+    is_events: bool,
+}
+
+/// One of these lines.
+#[derive(Clone, Copy, Debug)]
+pub enum Notice<'n> {
+    /// The service listens: its address, the key that was made for this run, and how clients are set up.
+    Start { address: &'n str, key: Option<&'n str>, text: &'n str },
+    /// Something is wrong: a word to match on, a sentence, and the id of the request that it is about.
+    Warning { code: &'n str, message: &'n str, request: Option<&'n str> },
+    /// A line that the COMMAND of a request wrote to its standard error.
+    Command { request: &'n str, text: &'n str },
+}
+
+impl Notices {
+    /// Writes `notice`.
+    pub fn write(&self, notice: Notice<'_>) {
+        self.lines.write(|_, out| if self.is_events { notice.event(out) } else { notice.text(out) });
+    }
+
+    /// Waits until what was written so far can be read, for a moment at most.
+    pub fn flush(&self) {
+        self.lines.flush();
+    }
+
+    /// Writes a warning that is about no request.
+    pub fn warn(&self, code: &str, message: &str) {
+        self.write(Notice::Warning { code, message, request: None });
+    }
+}
+
+impl Notice<'_> {
+    /// An event on one line.
+    fn event(self, out: &mut Vec<u8>) {
+        let mut line = Object::open(out);
+        match self {
+            Notice::Start { address, key, .. } => {
+                line.str("type", "start").str("source", SOURCE).str("address", address).maybe_str("key", key);
+            }
+            Notice::Warning { code, message, request } => {
+                line.str("type", "warning").str("source", SOURCE).str("code", code).str("message", message);
+                line.maybe_str("id", request);
+            }
+            Notice::Command { request, text } => {
+                line.str("type", "stderr").str("source", "command").str("id", request).str("text", text);
+            }
+        }
+        line.close();
+        out.push(b'\n');
+    }
+
+    /// Lines for people, in which no control character is raw.
+    fn text(self, out: &mut Vec<u8>) {
+        let (text, request) = match self {
+            Notice::Start { text, .. } => return out.extend_from_slice(text.as_bytes()),
+            Notice::Warning { message, request, .. } => (message, request),
+            Notice::Command { request, text } => (text, Some(request)),
+        };
+        out.extend_from_slice(SOURCE.as_bytes());
+        if let Some(request) = request {
+            out.extend_from_slice(format!(": request {request}").as_bytes());
+        }
+        let text = event::escaped(text, |c, out| std::fmt::Write::write_fmt(out, format_args!("\\u{{{:x}}}", u32::from(c))));
+        out.extend_from_slice(format!(": {text}\n").as_bytes());
+    }
+}
+
+/// The source of the events.
+const SOURCE: &str = "tc-serve";
+
+/// Opens what `--log` names. Returns what takes the lines of requests, if anything does, and what takes notices.
+///
+/// # Errors
+/// A file that cannot be opened, [`Failure::Limit`].
+pub fn open(target: Option<&LogTarget>) -> anyhow::Result<(Option<LogLines>, Notices)> {
+    let lines = LogLines::standard_error()?;
+    let is_events = target == Some(&LogTarget::StandardError);
+    let access = match target {
+        None => None,
+        Some(LogTarget::StandardError) => Some(lines.clone()),
+        Some(LogTarget::File(path)) => Some(LogLines::file(path)?),
+    };
+    Ok((access, Notices { lines, is_events }))
+}
+
+/// Reports `error`, at which the service ends, as an event on standard error.
+pub fn fail(error: &anyhow::Error) {
+    let mut out = Vec::new();
+    let mut line = Object::open(&mut out);
+    line.str("type", "error").str("source", SOURCE).str("code", "start_failed");
+    line.str("message", &format!("{error:#}")).bool("retryable", false);
+    line.close();
+    out.push(b'\n');
+    // The error is ignored: there is no other place for a message.
+    let _ = std::io::stderr().lock().write_all(&out);
+}
