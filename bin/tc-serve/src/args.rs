@@ -7,6 +7,7 @@ pub use keys::{Keys, random};
 pub use settings::{Limits, Listen, Settings};
 
 use crate::command::CommandArgs;
+use crate::http::PassedPaths;
 use crate::log::LogTarget;
 use crate::upstream::UpstreamArgs;
 use anyhow::{Result, bail};
@@ -66,6 +67,10 @@ pub struct ServiceArgs {
     /// Send warnings and repairs along, under the key `toolpipe` in chunks that clients pass over
     #[arg(long)]
     pub extras: bool,
+    /// Pass this path to the provider as it is, beside /v1/embeddings and the others that are passed; /* at the end is all below it. May be given
+    /// many times
+    #[arg(long = "pass", value_name = "PATH")]
+    pub passed: Vec<String>,
     /// Append an event of type access for each request to FILE: its path, status, time and counts, without content. Without FILE, or with -,
     /// it is written to standard error, of which then every line is an event
     #[arg(short, long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", value_parser = log_target)]
@@ -196,6 +201,7 @@ impl Args {
             limits,
             keep_alive: service.keep_alive,
             grace: service.grace,
+            passed: PassedPaths::new(&service.passed)?,
             extras: service.extras,
             log: service.log,
             upstream,

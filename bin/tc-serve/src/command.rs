@@ -16,10 +16,10 @@ pub use args::CommandArgs;
 
 use crate::asked::Asked;
 use crate::budget::FULL_MS;
+use crate::log::Notices;
 use crate::pipe::Pipe;
 use crate::places::Places;
 use anyhow::Result;
-use crate::log::Notices;
 use errors::RequestLog;
 use output::CommandOutput;
 use running::{Parts, RunningCommand};

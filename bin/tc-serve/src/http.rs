@@ -3,7 +3,10 @@
 mod answering;
 mod body;
 mod gate;
+mod health;
 mod models;
+mod pass;
+mod passed_paths;
 mod refusal;
 mod response;
 mod retries;
@@ -12,14 +15,17 @@ mod service;
 mod tokens;
 mod turn;
 
+pub use passed_paths::PassedPaths;
 pub use response::ResponseBody;
 pub use service::Service;
 
 use crate::access_log::AccessLine;
 use crate::server::ConnectionPhase;
+use crate::upstream::Upstream;
+use health::asks_upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
-use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use refusal::Refusal;
 use response::{Exchange, whole};
 use route::Route;
@@ -41,7 +47,7 @@ impl Service {
         local: Option<IpAddr>,
     ) -> Result<Response<ResponseBody>, Infallible> {
         let id = self.new_id();
-        let route = Route::of(request.uri().path());
+        let (route, passed) = self.route(request.uri());
         let mut line = AccessLine {
             id: id.clone(),
             method: request.method().as_str().to_owned(),
@@ -62,7 +68,7 @@ impl Service {
             Ok(_) if key.is_none() && route.needs_key() && !self.keys.hashes.is_empty() => {
                 Err(Refusal::unauthorized(sent_key.is_some()))
             }
-            Ok(_) => self.serve(request, &Admitted { id: id.clone(), route, key }, &mut exchange).await,
+            Ok(_) => self.serve(request, &Admitted { id: id.clone(), route, key, passed }, &mut exchange).await,
         };
         let front = route.front();
         let mut response = answered.unwrap_or_else(|refusal| {
@@ -81,6 +87,18 @@ impl Service {
         }
         response.body_mut().carry(exchange);
         Ok(response)
+    }
+
+    /// What a request is for, and the provider's path where it is passed.
+    fn route(&self, uri: &Uri) -> (Route, Option<String>) {
+        match Route::of(uri.path()) {
+            Route::Health if asks_upstream(uri.query()) => (Route::UpstreamHealth, None),
+            Route::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
+                let found = self.passed.find(uri.path());
+                found.map_or((Route::Unknown, None), |(path, forms)| (Route::Pass(forms), Some(path)))
+            }
+            route => (route, None),
+        }
     }
 
     async fn serve(
@@ -107,7 +125,12 @@ impl Service {
                 self.models(request.headers(), Some(&name)).await
             }
             Route::Answer(_) | Route::Events => self.turn(request, admitted, exchange).await,
-            Route::CountTokens => self.count_tokens(request).await,
+            Route::CountTokens => self.count_tokens(request, admitted).await,
+            Route::UpstreamHealth => Ok(self.health().await),
+            Route::Pass(_) => {
+                let path = admitted.passed.as_deref().unwrap_or_default();
+                self.pass(request, admitted, path, exchange).await
+            }
             Route::Unknown => Err(Refusal::not_found(request.uri().path())),
         }
     }

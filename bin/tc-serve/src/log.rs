@@ -63,9 +63,8 @@ impl LogLines {
     /// A file that cannot be opened, [`Failure::Limit`].
     fn file(path: &Path) -> anyhow::Result<LogLines> {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        let file = file.map_err(|e| {
-            anyhow::anyhow!("--log {}: {e}, check the path and its permissions", path.display())
-        })?;
+        let file =
+            file.map_err(|e| anyhow::anyhow!("--log {}: {e}, check the path and its permissions", path.display()))?;
         Ok(LogLines::to(file)?)
     }
 
@@ -168,7 +167,8 @@ impl Notice<'_> {
         if let Some(request) = request {
             out.extend_from_slice(format!(": request {request}").as_bytes());
         }
-        let text = event::escaped(text, |c, out| std::fmt::Write::write_fmt(out, format_args!("\\u{{{:x}}}", u32::from(c))));
+        let text =
+            event::escaped(text, |c, out| std::fmt::Write::write_fmt(out, format_args!("\\u{{{:x}}}", u32::from(c))));
         out.extend_from_slice(format!(": {text}\n").as_bytes());
     }
 }

@@ -44,13 +44,16 @@ async fn run(settings: &Settings) -> Result<i32> {
     let signals = Signals::new()?;
     let (log, notices) = log::open(settings.log.as_ref())?;
     let (timeout, model) = (settings.upstream.connection.timeout, settings.upstream.provider.model.clone());
-    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model, &notices)? {
+    let source = match Command::new(&settings.command, settings.limits.queue, timeout, settings.grace, model, &notices)?
+    {
         Some(command) => Source::Command(command),
         None => Source::Upstream(Box::new(Upstream::new(&settings.upstream, settings.limits.answer, &notices)?)),
     };
     let listener = Listener::bind(&settings.listen)?;
     let ending = Ending::default();
     let service = Rc::new(Service::new(settings, source, log.clone(), ending.clone())?);
+    let reaching = Rc::clone(&service);
+    tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
     let mut connections = Connections::new(Rc::clone(&service), settings.limits, ending.clone());
     startup::print(settings, &listener.address(), &notices)?;
     let signal = tokio::select! {

@@ -6,6 +6,7 @@ use crate::pipe::Pipe;
 use crate::turns::Turns;
 use crate::upstream::Upstream;
 use ::upstream::InboundRequest;
+use answer::Failure;
 
 /// Where the events of an answer come from.
 #[derive(Debug)]
@@ -26,11 +27,22 @@ impl Source {
         }
     }
 
-    /// The models that a client may ask for; empty where they are not known.
-    pub async fn models(&self) -> Vec<::upstream::ListedModel> {
+    /// The models that a client may ask for.
+    ///
+    /// # Errors
+    /// Why a provider does not give its list.
+    pub async fn models(&self) -> Result<Vec<::upstream::ListedModel>, Failure> {
         match self {
             Source::Upstream(upstream) => upstream.models().await,
-            Source::Command(command) => vec![command.model().into()],
+            Source::Command(command) => Ok(vec![command.model().into()]),
+        }
+    }
+
+    /// The provider, if one answers.
+    pub fn upstream(&self) -> Option<&Upstream> {
+        match self {
+            Source::Upstream(upstream) => Some(upstream),
+            Source::Command(_) => None,
         }
     }
 

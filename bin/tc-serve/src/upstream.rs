@@ -1,31 +1,35 @@
 //! A provider as the source of events.
 
 mod args;
+mod by_model;
+mod direct;
 mod host;
-mod modes;
+mod servers;
 
 pub use args::UpstreamArgs;
+pub use direct::Passed;
 
 use crate::asked::Asked;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use ::upstream::{ListedModel, listed_models, models_request};
+use ::upstream::models_request;
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
     TurnDraft, TurnOptions, open_tape,
 };
+use by_model::ByModel;
 use client::{Network, Recorder, Speed};
 use event::payload::Warning;
 use host::PipeHost;
-use modes::LearnedModes;
+use servers::Servers;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 use tag::Dialects;
 
-/// The longest time for a provider's list of models: Claude Code waits three seconds for the whole answer.
-const MODELS_TIME: Duration = Duration::from_millis(2500);
+/// The longest time for a small question to a provider, such as its list of models: Claude Code waits three seconds for the whole answer.
+const QUESTION_TIME: Duration = Duration::from_millis(2500);
 
 /// The most bytes of a provider's list of models.
 const MODELS: usize = 16 << 20;
@@ -47,7 +51,9 @@ pub struct Upstream {
     recorder: Option<RefCell<Recorder>>,
     playlist: Option<Playlist>,
     speed: Speed,
-    modes: LearnedModes,
+    /// How models learn of their tools, as far as this process has found out, and whether a refusal changes nothing about that.
+    modes: ByModel<(ToolsForm, bool)>,
+    servers: Servers,
     notices: Notices,
 }
 
@@ -93,7 +99,8 @@ impl Upstream {
             recorder,
             playlist,
             speed: replay.speed,
-            modes: LearnedModes::default(),
+            modes: ByModel::default(),
+            servers: Servers::default(),
             notices: notices.clone(),
         })
     }
@@ -112,6 +119,9 @@ impl Upstream {
         let connection = self.connection(asked.retries);
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
+        if turn.has_tools() && self.provider.dialects.of_model(turn.model()).is_none() {
+            pipe.set_family(self.server(turn.model()).await.family);
+        }
         let session = Session {
             turn: &turn,
             host,
@@ -125,8 +135,12 @@ impl Upstream {
             recorded: vec![],
         };
         let end = session.run().await?;
+        if pipe.failure().is_some_and(|failure| matches!(&*failure.code, "disconnected" | "timeout")) {
+            // Another server, or another model, may be there when it comes back.
+            self.servers.forget();
+        }
         if end.refusal.is_some() {
-            self.modes.learn(turn.model(), turn.tag());
+            self.modes.keep(turn.model(), (turn.tag(), false));
         }
         if let Some(recorder) = &self.recorder
             && let Err(error) = recorder.borrow_mut().save(end.recorded, pipe.failure().is_none())
@@ -199,7 +213,7 @@ impl Upstream {
         let is_firm = decision.is_firm();
         turn.form.tools = decision.form;
         if self.recorder.is_none() {
-            self.modes.keep(turn.model(), decision.form, is_firm);
+            self.modes.keep(turn.model(), (decision.form, is_firm));
         }
         Ok(!is_firm)
     }
@@ -207,27 +221,5 @@ impl Upstream {
     /// The dialects that an answer may be in: those of the table and the user's own.
     pub fn dialects(&self) -> Dialects {
         self.provider.dialects.clone()
-    }
-
-    /// The models that may be asked for.
-    pub async fn models(&self) -> Vec<ListedModel> {
-        if let Some(model) = self.provider.model() {
-            return vec![model.into()];
-        }
-        if let Some(playlist) = &self.playlist {
-            let models = playlist.models();
-            return if models.is_empty() {
-                vec![REPLAY.into()]
-            } else {
-                models.into_iter().map(ListedModel::from).collect()
-            };
-        }
-        let Some(network) = &self.network else {
-            return self.provider.recorded_model().map(ListedModel::from).into_iter().collect();
-        };
-        let request = models_request(self.provider.api, &self.provider.request_options());
-        let answer = tokio::time::timeout(MODELS_TIME, network.ask(&request, MODELS)).await;
-        let Ok(Ok(Some(body))) = answer else { return vec![] };
-        listed_models(&body)
     }
 }

@@ -7,6 +7,7 @@ mod provider;
 use provider::{Provider, Service, answer};
 use serde_json::Value;
 use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
@@ -34,10 +35,51 @@ fn a_request_is_sent_again_until_something_of_an_answer_came() {
         1 => answer(stream, "200 OK", SSE, b"data: [DO", Some(0)),
         _ => answer(stream, "200 OK", SSE, &text("at last"), None),
     });
-    let service = Service::new(&["--base-url", &provider.url]);
+    let service = Service::new(&["--base-url", &provider.url, "--retries", "2"]);
     let (head, body) = service.ask("POST", "/v1/chat/completions", HI);
     assert!(head.starts_with("http/1.1 200"), "{head}");
     assert_eq!((content(&body).as_str(), provider.asked().len()), ("at last", 3));
+}
+
+/// How often a provider is asked for one request of a client, by the client's header and by what the provider does: who sends a failed request
+/// again is one layer.
+#[test]
+fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_connection() {
+    type Case = (&'static str, fn(&mut TcpStream) -> bool);
+    const FAILURES: [Case; 8] = [
+        ("lost", |_| false),
+        ("cut", |stream| answer(stream, "200 OK", SSE, b"data: [DO", Some(9))),
+        ("429", |stream| answer(stream, "429 Slow", "retry-after: 0\r\n", b"{}", None)),
+        ("500", |stream| answer(stream, "500 Broken", "", b"{}", None)),
+        ("501", |stream| answer(stream, "501 Not Implemented", "", b"{}", None)),
+        ("503", |stream| answer(stream, "503 Busy", "retry-after: 0\r\n", b"{}", None)),
+        ("529", |stream| answer(stream, "529 Overloaded", "", b"{}", None)),
+        ("400", |stream| answer(stream, "400 Bad Request", "", b"{}", None)),
+    ];
+    const ITSELF: [usize; 8] = [1; 8];
+    const OTHER: [usize; 8] = [2, 2, 1, 1, 1, 1, 1, 1];
+    for (client, options, asked) in [
+        ("x-stainless-retry-count: 0", &[][..], ITSELF),
+        ("X-Stainless-Lang: python", &[], ITSELF),
+        ("user-agent: codex_cli_rs/0.144.6 (Ubuntu 24.4.0; x86_64) xterm", &[], ITSELF),
+        ("user-agent: codex_exec/0.144.6", &[], ITSELF),
+        ("user-agent: claude-cli/2.1.220 (external, cli)", &[], ITSELF),
+        ("user-agent: opencode/1.18.31 ai-sdk/provider-utils/4.0.40 runtime/bun/1.3.14", &[], ITSELF),
+        ("user-agent: my-app ai-sdk/openai-compatible/2.0.47", &[], ITSELF),
+        ("user-agent: toolpipe/0.1.0", &[], ITSELF),
+        ("user-agent: curl/8.5.0", &[], OTHER),
+        ("accept: */*", &[], OTHER),
+        ("user-agent: curl/8.5.0", &["--retries", "0"], [1, 1, 1, 1, 2, 1, 1, 1]),
+        ("x-stainless-retry-count: 1", &["--retries", "1"], [2, 2, 2, 2, 3, 2, 2, 1]),
+    ] {
+        for ((what, fail), asked) in FAILURES.into_iter().zip(asked) {
+            let provider = Provider::new(move |_, _, stream| fail(stream));
+            let service = Service::new(&[&["--base-url", &provider.url], options].concat());
+            let (head, _) = service.ask_as(client, "POST", "/v1/chat/completions", HI);
+            assert!(head.starts_with("http/1.1 4") || head.starts_with("http/1.1 5"), "{client}: {what}: {head}");
+            assert_eq!(provider.asked().len(), asked, "{client} {options:?}: {what}");
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,8 @@ const WHOLE: &str = r#"{"model":"m","messages":[{"role":"user","content":"hi"}]}
 const MESSAGES: &str = r#"{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"hi"}]}"#;
 const RESPONSES: &str = r#"{"model":"m","stream":true,"input":"hi"}"#;
 const TOOLS: &str = r#""tools":[{"type":"function","function":{"name":"reserve","parameters":{"type":"object"}}}]"#;
+/// How a line of the access log begins.
+const ACCESS: &str = r#"{"type":"access""#;
 const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
@@ -328,7 +330,7 @@ fn the_log_has_a_line_a_request_without_content() {
     call.send(b"data: [DONE]\n\n");
     drop(call);
     let response = client.rest();
-    let line = service.line(|line| line.starts_with('{'));
+    let line = service.line(|line| line.starts_with(ACCESS));
     let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
     assert_eq!(line["id"].as_str(), response.header("x-request-id"));
     assert_eq!((&line["path"], &line["status"], &line["calls"]), (&CHAT.into(), &200.into(), &1.into()), "{line}");
@@ -339,7 +341,7 @@ fn the_log_has_a_line_a_request_without_content() {
     let mut call = upstream.next();
     drop(client);
     call.closed();
-    let line = service.line(|line| line.starts_with('{'));
+    let line = service.line(|line| line.starts_with(ACCESS));
     assert!(line.contains(r#""status":499"#) && line.contains(r#""cut":true"#), "{line}");
 }
 
@@ -358,7 +360,7 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
     ] {
         let response = service.post("/v1/responses", &format!(r#"{{"model":"m","input":"Hi",{more}}}"#));
         assert_eq!(response.status, 200, "{}", response.body);
-        let line = service.line(|line| line.starts_with('{'));
+        let line = service.line(|line| line.starts_with(ACCESS));
         let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         let notes = line["notes"].as_array().expect("notes");
         assert_eq!(notes.len(), 1, "{line}");
@@ -375,7 +377,7 @@ fn what_is_dropped_of_an_answer_is_a_warning_and_a_note_of_the_log() {
     for body in [STREAM, WHOLE] {
         let response = service.post(CHAT, body);
         assert!(response.status == 200 && !response.body.contains("<|"), "{}", response.body);
-        let line = service.line(|line| line.starts_with('{'));
+        let line = service.line(|line| line.starts_with(ACCESS));
         let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         let why = "a token of chat templates";
         let notes = serde_json::json!([
@@ -393,4 +395,90 @@ fn what_is_dropped_of_an_answer_is_a_warning_and_a_note_of_the_log() {
         all.push_str(event[member].as_str().unwrap_or_default());
     }
     assert_eq!(all, text, "{events}");
+}
+
+#[test]
+fn with_a_log_on_standard_error_each_line_of_it_is_an_event() {
+    let folder = std::env::temp_dir().join(format!("tc-serve-log-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("access.log");
+    let path = file.to_str().expect("UTF-8");
+    std::fs::write(&file, "{\"type\":\"earlier\"}\n").expect("a file");
+    let script = "echo 'trouble: \u{1b}[1m' >&2; exit 5";
+    for (options, is_events) in
+        [(&["--log"][..], true), (&["--log", "-"], true), (&["--log", path], false), (&[], false)]
+    {
+        let options = [options, &["--base-url", "http://127.0.0.1:9"]].concat();
+        let mut service = Service::start(&options);
+        // Nothing listens there, which the start-up finds out while the service is up.
+        let warning = service.line(|line| line.contains("127.0.0.1:9:") || line.contains("upstream_unreachable"));
+        assert_eq!(warning.starts_with('{'), is_events, "{warning}");
+        assert!(warning.contains("start the server, or correct the port in --base-url"), "{warning}");
+        service.post(CHAT, WHOLE);
+        service.signal(rustix::process::Signal::TERM);
+        let (_, text) = service.ended();
+        assert!(text.lines().all(|line| line.starts_with('{') == is_events), "{text}");
+
+        let service = Service::start(&[&options[..options.len() - 2], &["--no-key", "--", script]].concat());
+        service.post(CHAT, WHOLE);
+        service.signal(rustix::process::Signal::TERM);
+        let (_, text) = service.ended();
+        assert!(text.contains("trouble: ") && text.contains("ended with status 5"), "{text}");
+        for line in text.lines() {
+            let event = serde_json::from_str::<serde_json::Value>(line).ok().filter(serde_json::Value::is_object);
+            assert_eq!(event.is_some(), is_events, "{line}");
+        }
+    }
+    // Nobody would know the key that was made.
+    let mut service = Service::start(&["--log", "--", "true"]);
+    assert!(service.line(|_| true).contains(r#""key":"tp-"#));
+    let log = std::fs::read_to_string(&file).expect("the log");
+    let kinds: Vec<&str> = log.lines().map(|line| if line.starts_with(ACCESS) { "access" } else { line }).collect();
+    assert_eq!(kinds, [r#"{"type":"earlier"}"#, "access", "access"]);
+    std::fs::remove_dir_all(&folder).expect("the folder");
+}
+
+#[test]
+fn with_a_log_on_standard_error_a_service_that_cannot_start_reports_an_event() {
+    for (option, is_event) in [("--log=-", true), ("--log=/nowhere/file", false)] {
+        let command = std::process::Command::new(env!("CARGO_BIN_EXE_tc-serve"))
+            .args([option, "--listen", "127.0.0.1:0", "--dialect", "none", "--tools-mode", "tag"])
+            .output()
+            .expect("tc-serve runs");
+        let text = String::from_utf8(command.stderr).expect("UTF-8");
+        assert_eq!((command.status.code(), text.lines().count()), (Some(2), 1), "{text}");
+        assert_eq!(text.starts_with(r#"{"type":"error","source":"tc-serve","#), is_event, "{text}");
+    }
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_an_error_of_the_models_and_of_the_health() {
+    let service = Service::of("http://127.0.0.1:9", &[]);
+    for path in ["/v1/models", "/v1/models/m"] {
+        let response = service.ask("GET", path, "", "");
+        assert_eq!(response.status, 502, "{response:?}");
+        assert!(response.body.contains("upstream_unreachable"), "{}", response.body);
+    }
+    let health = |service: &Service, path: &str| {
+        let response = service.ask("GET", path, "", "");
+        let body: serde_json::Value = serde_json::from_str(&response.body).unwrap_or_default();
+        (response.status, body["status"].as_str().unwrap_or_default().to_owned())
+    };
+    assert_eq!(health(&service, "/health").0, 200);
+    assert_eq!(health(&service, "/health?upstream"), (503, "upstream_unreachable".to_owned()));
+    let one = |status: &str, body: &str| {
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    };
+    for (status, body, models, check) in [
+        ("200 OK", r#"{"data":[]}"#, 200, (200, "ok")),
+        ("404 Not Found", "{}", 200, (200, "ok")),
+        ("401 Unauthorized", "{}", 401, (503, "upstream_key_refused")),
+        ("503 Busy", r#"{"error":{"message":"loading the model"}}"#, 503, (503, "upstream_failed")),
+    ] {
+        let service = Service::of(&Upstream::new().always(one(status, body)), &[]);
+        assert_eq!(service.ask("GET", "/v1/models", "", "").status, models, "{status}");
+        assert_eq!(health(&service, "/health?upstream=1"), (check.0, check.1.to_owned()), "{status}");
+    }
+    let command = Service::start(&["--no-key", "--", "true"]);
+    assert_eq!(health(&command, "/health?upstream"), (200, "ok".to_owned()));
 }

@@ -114,6 +114,17 @@ impl Error {
         Error::fixed(ErrorKind::Address, message)
     }
 
+    /// The server at this origin does not take a connection.
+    pub(crate) fn connect(server: &str, error: &io::Error) -> Error {
+        let kind = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ErrorKind::Refused,
+            io::ErrorKind::TimedOut => ErrorKind::ConnectTimeout,
+            io::ErrorKind::NetworkUnreachable | io::ErrorKind::HostUnreachable => ErrorKind::Unreachable,
+            _ => ErrorKind::Connect,
+        };
+        Error { kind, message: format!("no connection to {server}: {error}") }
+    }
+
     pub(crate) fn forbidden(error: &ForbiddenAddress) -> Error {
         Error { kind: ErrorKind::Forbidden, message: error.to_string() }
     }

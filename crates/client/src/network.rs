@@ -5,6 +5,7 @@ use crate::guard::{ForbiddenAddress, Guard};
 use crate::guarded::GuardedResolver;
 use crate::resolve::Resolver;
 use crate::{Error, Route, TimeLimits};
+use bytes::Bytes;
 use reqwest::Url;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -119,7 +120,7 @@ impl Network {
         if let Err(error) = self.check_server(&request) {
             return Err((error, recording));
         }
-        let opened = limits.wait(self.open(request)).await;
+        let opened = limits.wait(self.open(request, None)).await;
         let response = match opened.and_then(|opened| opened.map_err(|e| Error::from(&e))) {
             Ok(response) => response,
             Err(error) => {
@@ -127,11 +128,18 @@ impl Network {
                 return Err((error, recording.map(|exchange| Box::new(Exchange { end, ..*exchange }))));
             }
         };
-        let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
-        let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-        let head = Head { after: elapsed(sent), status: response.status().as_u16(), headers };
-        let body = Body::of_network(LiveBody::new(response, sent, limits, &head, recording));
-        Ok(Response { head, body })
+        Ok(begun(response, sent, limits, recording))
+    }
+
+    /// Sends a request with any bytes in place of its body, and waits for the head of the answer. `limits` also hold for the body.
+    ///
+    /// # Errors
+    /// Why no answer came.
+    pub async fn send_bytes(&self, request: Request, bytes: Bytes, limits: TimeLimits) -> Result<Response, Error> {
+        let sent = Instant::now();
+        self.check_server(&request)?;
+        let response = limits.wait(self.open(request, Some(bytes))).await?.map_err(|e| Error::from(&e))?;
+        Ok(begun(response, sent, limits, None))
     }
 
     /// Sends a request whose answer is small. Returns the body of a success; `None` for any other answer, and for one of more than
@@ -141,7 +149,7 @@ impl Network {
     /// When the server cannot be reached.
     pub async fn ask(&self, request: &Request, most: usize) -> Result<Option<String>, Error> {
         self.check_server(request)?;
-        let mut response = self.open(request.clone()).await.map_err(|e| Error::from(&e))?;
+        let mut response = self.open(request.clone(), None).await.map_err(|e| Error::from(&e))?;
         let mut body = Vec::new();
         if !response.status().is_success() {
             return Ok(None);
@@ -167,15 +175,28 @@ impl Network {
         }
     }
 
-    async fn open(&self, request: Request) -> reqwest::Result<reqwest::Response> {
+    async fn open(&self, request: Request, bytes: Option<Bytes>) -> reqwest::Result<reqwest::Response> {
         let method = reqwest::Method::from_bytes(request.method.as_bytes()).unwrap_or(reqwest::Method::POST);
         let mut builder = self.client.request(method, &request.url);
         for (name, value) in &request.headers {
             builder = builder.header(name, value);
         }
         // The body may be large: it is not copied, and is freed once it is sent.
-        builder.body(request.body).send().await
+        let builder = match bytes {
+            Some(bytes) => builder.body(bytes),
+            None => builder.body(request.body),
+        };
+        builder.send().await
     }
+}
+
+/// The answer whose head has come.
+fn begun(response: reqwest::Response, sent: Instant, limits: TimeLimits, recording: Option<Box<Exchange>>) -> Response {
+    let text = |v: &reqwest::header::HeaderValue| String::from_utf8_lossy(v.as_bytes()).into_owned();
+    let headers = response.headers().iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let head = Head { after: elapsed(sent), status: response.status().as_u16(), headers };
+    let body = Body::of_network(LiveBody::new(response, sent, limits, &head, recording));
+    Response { head, body }
 }
 
 /// What all clients have in common.

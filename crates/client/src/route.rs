@@ -1,8 +1,12 @@
 //! Where an address leads: to this machine, or to another one; and what may go there.
 
+use crate::Error;
 use redact::{is_secret_header, is_secret_parameter};
 use reqwest::Url;
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::time::Duration;
+use tokio::net::TcpStream;
 use upstream::Request;
 
 /// The way to the server of a base URL.
@@ -52,6 +56,24 @@ impl Route {
     fn pinned_to(self, host: &str, addresses: Vec<SocketAddr>) -> Route {
         let is_local = !addresses.is_empty() && addresses.iter().all(|a| a.ip().to_canonical().is_loopback());
         Route { is_local, pinned: is_local.then(|| (host.to_owned(), addresses)), ..self }
+    }
+
+    /// Connects to a server on this machine, and closes the connection without a request.
+    ///
+    /// # Errors
+    /// Why it cannot be reached.
+    pub async fn connect(&self, longest: Duration) -> Result<(), Error> {
+        let url = Url::parse(&self.url).map_err(|e| Error::address(&e.to_string()))?;
+        let addresses = match &self.pinned {
+            Some((_, addresses)) => addresses.clone(),
+            None => url.socket_addrs(|| None).map_err(|e| Error::address(&e.to_string()))?,
+        };
+        let server = url.origin().ascii_serialization();
+        match tokio::time::timeout(longest, TcpStream::connect(&*addresses)).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => Err(Error::connect(&server, &e)),
+            Err(_) => Err(Error::connect(&server, &io::ErrorKind::TimedOut.into())),
+        }
     }
 
     /// Checks that a request has an address, and that no secret in it goes over http to another machine. `is_secret` claims

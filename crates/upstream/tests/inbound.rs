@@ -118,5 +118,18 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
     let result = serde_json::json!([{"type": "tool_result", "tool_use_id": "a", "content": "z".repeat(700)}]);
     assert!(count(body(result)) > 200);
     with_tools["system"] = "s".repeat(700).into();
+    assert!(count(with_tools.clone()) > 600);
+    with_tools["system"] = serde_json::json!([{"type": "text", "text": "s".repeat(700)}]);
     assert!(count(with_tools) > 600);
+    // The examples of https://platform.claude.com/docs/en/build-with-claude/token-counting, and what the page says that they have.
+    let (hello, weather) = (
+        serde_json::json!({"model": "claude-sonnet-4-5", "system": "You are a scientist",
+            "messages": [{"role": "user", "content": "Hello, Claude"}]}),
+        serde_json::json!({"model": "claude-sonnet-4-5", "tools": [{"name": "get_weather",
+            "description": "Get the current weather in a given location", "input_schema": {"type": "object",
+                "properties": {"location": {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}},
+                "required": ["location"]}}],
+            "messages": [{"role": "user", "content": "What's the weather like in San Francisco?"}]}),
+    );
+    assert_eq!((count(hello), count(weather)), (20, 437), "the page has 14 and 403");
 }

@@ -2,6 +2,7 @@
 
 use super::keys::Keys;
 use crate::command::CommandArgs;
+use crate::http::PassedPaths;
 use crate::log::LogTarget;
 use crate::upstream::UpstreamArgs;
 use anyhow::{Result, bail};
@@ -26,6 +27,8 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// How long open answers may go on after a signal.
     pub grace: Duration,
+    /// The paths that are passed to the provider as they are.
+    pub passed: PassedPaths,
     /// Whether warnings and repairs are sent along.
     pub extras: bool,
     /// Where requests are logged, if anywhere.

@@ -8,21 +8,29 @@ use http_body_util::BodyExt;
 use hyper::body::{Bytes, Incoming};
 use hyper::{HeaderMap, Request};
 
-/// Reads the body of a request, which has to be JSON.
+/// The type of most bodies.
+pub const JSON: &[&str] = &["application/json"];
+
+/// The types of a body that may hold files.
+pub const FORMS: &[&str] = &["application/json", "multipart/form-data"];
+
+/// Reads the body of a request, which has to be of one of these types.
 ///
 /// # Errors
 /// 415 for another type: a page can send those of forms without asking first. 413 and 408 for one that is too long or too slow, 400 for
 /// one that is cut, 503 where `share` finds no room for it.
 pub async fn read(
     request: Request<Incoming>,
+    types: &[&str],
     limits: &Limits,
     share: &mut Share,
 ) -> Result<(HeaderMap, Bytes), Refusal> {
     let (head, body) = request.into_parts();
     let kind = head.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(415, "unsupported_media_type", "send the body as 'content-type: application/json'"));
+    if !types.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+        let message = format!("send the body as 'content-type: {}'", types.join("' or '"));
+        return Err(Refusal::new(415, "unsupported_media_type", message));
     }
     let packed = head.headers.get("content-encoding").is_some_and(|coding| coding != "identity");
     if packed {

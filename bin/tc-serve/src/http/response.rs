@@ -1,6 +1,7 @@
 //! A response and its body. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
 
 use super::answering::Answering;
+use super::pass::PassedBody;
 use crate::access_log::AccessLine;
 use crate::budget::Share;
 use crate::log::LogLines;
@@ -8,7 +9,6 @@ use crate::server::ConnectionPhase;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -23,6 +23,7 @@ pub struct ResponseBody {
 enum Content {
     Whole(Bytes),
     Stream(Box<Answering>),
+    Passed(PassedBody),
     Ended,
 }
 
@@ -94,6 +95,11 @@ impl ResponseBody {
         ResponseBody { content: Content::Stream(answering), exchange: None }
     }
 
+    /// A body that comes from the provider as it is.
+    pub fn passed(body: PassedBody) -> ResponseBody {
+        ResponseBody { content: Content::Passed(body), exchange: None }
+    }
+
     /// Keeps the exchange until this body has ended.
     pub fn carry(&mut self, exchange: Exchange) {
         self.exchange = Some(exchange);
@@ -111,14 +117,26 @@ impl ResponseBody {
 
 impl Body for ResponseBody {
     type Data = Bytes;
-    type Error = Infallible;
+    /// What is passed was lost: the connection breaks, so that the client does not take the beginning for the whole.
+    type Error = std::io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         let bytes = match &mut this.content {
             Content::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
             Content::Stream(answering) => match answering.poll_bytes(cx) {
                 Poll::Ready(bytes) => bytes.map(Bytes::from),
+                Poll::Pending => return Poll::Pending,
+            },
+            Content::Passed(body) => match body.poll_bytes(cx) {
+                Poll::Ready(Ok(bytes)) => bytes.map(Bytes::from),
+                Poll::Ready(Err(failure)) => {
+                    if let Some(exchange) = &mut this.exchange {
+                        (exchange.line.error, exchange.has_ended) = (Some(failure.code), true);
+                    }
+                    this.content = Content::Ended;
+                    return Poll::Ready(Some(Err(std::io::Error::other(failure.message))));
+                }
                 Poll::Pending => return Poll::Pending,
             },
             Content::Ended => None,
@@ -136,7 +154,7 @@ impl Body for ResponseBody {
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Whole(bytes) => bytes.is_empty(),
-            Content::Stream(_) => false,
+            Content::Stream(_) | Content::Passed(_) => false,
             Content::Ended => true,
         }
     }
@@ -144,7 +162,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Stream(_) => SizeHint::default(),
+            Content::Stream(_) | Content::Passed(_) => SizeHint::default(),
             Content::Ended => SizeHint::with_exact(0),
         }
     }

@@ -10,6 +10,10 @@ pub enum Route {
     Root,
     /// `/health`
     Health,
+    /// `/health?upstream`
+    UpstreamHealth,
+    /// A path that is passed to the provider as it is. The flag: it takes `GET`, and forms as bodies.
+    Pass(bool),
     /// `/v1/models`
     Models,
     /// `/v1/models/NAME`
@@ -27,10 +31,7 @@ pub enum Route {
 impl Route {
     /// What `path` is for. The prefix `/v1` may be missing, or be there twice: people give a base URL with and without it.
     pub fn of(path: &str) -> Route {
-        let mut rest = path.strip_suffix('/').unwrap_or(path);
-        while let Some(shorter) = rest.strip_prefix("/v1").filter(|rest| rest.starts_with('/')) {
-            rest = shorter;
-        }
+        let rest = unversioned(path);
         match rest {
             "" => Route::Root,
             "/health" => Route::Health,
@@ -57,8 +58,11 @@ impl Route {
     /// The methods that it has.
     pub fn methods(self) -> &'static [Method] {
         match self {
-            Route::Root | Route::Health | Route::Models | Route::Model => &[Method::GET, Method::HEAD],
-            Route::Answer(_) | Route::Events | Route::CountTokens => &[Method::POST],
+            Route::Root | Route::Health | Route::UpstreamHealth | Route::Models | Route::Model => {
+                &[Method::GET, Method::HEAD]
+            }
+            Route::Pass(true) => &[Method::GET, Method::POST],
+            Route::Answer(_) | Route::Events | Route::CountTokens | Route::Pass(false) => &[Method::POST],
             Route::Unknown => &[],
         }
     }
@@ -67,6 +71,15 @@ impl Route {
     pub fn needs_key(self) -> bool {
         !matches!(self, Route::Root | Route::Health)
     }
+}
+
+/// `path` without `/v1` before it, however often it is there, and without a slash at its end.
+pub fn unversioned(path: &str) -> &str {
+    let mut rest = path.strip_suffix('/').unwrap_or(path);
+    while let Some(shorter) = rest.strip_prefix("/v1").filter(|rest| rest.starts_with('/')) {
+        rest = shorter;
+    }
+    rest
 }
 
 #[cfg(test)]

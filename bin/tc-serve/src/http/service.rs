@@ -1,6 +1,7 @@
 //! What all requests share, and what is known of one after its head.
 
 use super::gate::Gate;
+use super::passed_paths::PassedPaths;
 use super::route::Route;
 use crate::args::{Keys, Limits, Settings};
 use crate::budget::Budget;
@@ -21,6 +22,7 @@ pub struct Service {
     pub(super) source: Source,
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
+    pub(super) passed: PassedPaths,
     pub(super) keys: Keys,
     pub(super) limits: Limits,
     pub(super) keep_alive: Duration,
@@ -42,6 +44,8 @@ pub struct Admitted {
     pub route: Route,
     /// The place of the client's key in the list.
     pub key: KeyPlace,
+    /// The provider's path, for a request that is passed.
+    pub passed: Option<String>,
 }
 
 impl Service {
@@ -71,6 +75,7 @@ impl Service {
                 most: settings.limits.answer,
                 budget: Budget::new(settings.limits.memory),
             },
+            passed: settings.passed.clone(),
             gate: Gate::new(&settings.hosts, &settings.origins),
             keys: settings.keys.clone(),
             limits: settings.limits,
@@ -82,6 +87,13 @@ impl Service {
             requests: Cell::new(0),
             places: RefCell::default(),
         })
+    }
+
+    /// Warns where the provider cannot be reached.
+    pub async fn warn_unreachable(&self) {
+        if let Some(upstream) = self.source.upstream() {
+            upstream.warn_unreachable().await;
+        }
     }
 
     /// Waits until nothing is left of what was started for requests that have ended.

@@ -3,21 +3,43 @@
 use super::body;
 use super::refusal::Refusal;
 use super::response::{ResponseBody, whole};
-use super::service::Service;
+use super::service::{Admitted, Service};
+use super::turn::forwarded;
+use crate::asked::Asked;
 use ::upstream::Api;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
 use hyper::{Request, Response, StatusCode};
 
 impl Service {
-    /// Estimates the tokens of a request of Anthropic's API.
-    pub(super) async fn count_tokens(&self, request: Request<Incoming>) -> Result<Response<ResponseBody>, Refusal> {
+    /// The tokens of a request of Anthropic's API: as the provider counts them, else an estimate.
+    pub(super) async fn count_tokens(
+        &self,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+    ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        let (_, bytes) = body::read(request, &self.limits, &mut share).await?;
-        let inbound = body::inbound(Api::Anthropic, &bytes, &mut share).await?;
-        let body = format!("{{\"input_tokens\":{}}}", inbound.estimated_tokens());
+        let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
+        let request = body::inbound(Api::Anthropic, &bytes, &mut share).await?;
+        let estimate = request.estimated_tokens();
+        let asked = Asked {
+            share,
+            key: admitted.key,
+            id: admitted.id.clone(),
+            api: Api::Anthropic,
+            request,
+            retries: false,
+            headers: forwarded(Api::Anthropic, &headers),
+        };
+        let counted = match self.source.upstream() {
+            Some(upstream) => upstream.count_tokens(asked, &bytes).await,
+            None => None,
+        };
+        let body = format!("{{\"input_tokens\":{}}}", counted.unwrap_or(estimate as u64));
         let mut response = whole(StatusCode::OK, "application/json", body.into_bytes());
-        response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
+        if counted.is_none() {
+            response.headers_mut().insert("x-toolpipe-estimate", HeaderValue::from_static("true"));
+        }
         Ok(response)
     }
 }

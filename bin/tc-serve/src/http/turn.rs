@@ -29,7 +29,7 @@ impl Service {
         exchange: &mut Exchange,
     ) -> Result<Response<ResponseBody>, Refusal> {
         let mut share = self.pipe.budget.share();
-        let (headers, bytes) = body::read(request, &self.limits, &mut share).await?;
+        let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         exchange.begin_answer();
         let front = admitted.route.front().unwrap_or(Front::Chat);
         let api = api_of(front);
@@ -143,7 +143,7 @@ fn api_of(front: Front) -> Api {
 }
 
 /// The headers that a provider of the client's own API may get.
-fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
+pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> {
     let values = |name: &&'static str| {
         let values: Vec<&str> = headers.get_all(*name).iter().filter_map(|value| value.to_str().ok()).collect();
         (!values.is_empty()).then(|| ((*name).to_owned(), values.join(",")))

@@ -34,7 +34,16 @@ pub struct Provider {
 }
 
 impl Provider {
+    /// A provider that refuses questions about the server itself, as one does that is neither llama.cpp nor Ollama.
     pub fn new(answer: impl Fn(usize, &ProviderRequest, &mut TcpStream) -> bool + Send + Sync + 'static) -> Provider {
+        Provider::of(false, answer)
+    }
+
+    /// A server that also answers questions about itself, if `is_known`.
+    pub fn of(
+        is_known: bool,
+        answer: impl Fn(usize, &ProviderRequest, &mut TcpStream) -> bool + Send + Sync + 'static,
+    ) -> Provider {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (send, requests) = channel();
@@ -49,6 +58,13 @@ impl Provider {
                 let (send, number, answer) = (send.clone(), Arc::clone(&number), Arc::clone(&answer));
                 std::thread::spawn(move || {
                     while let Some(request) = read_request(&mut stream) {
+                        let path = request.line.split(' ').nth(1).unwrap_or_default();
+                        if !is_known && matches!(path, "/props" | "/api/version" | "/api/show") {
+                            if !super::provider::answer(&mut stream, "404 Not Found", "", b"{}", None) {
+                                return;
+                            }
+                            continue;
+                        }
                         let _ = send.send(request.clone());
                         if !answer(number.fetch_add(1, Ordering::SeqCst), &request, &mut stream) {
                             return;
@@ -127,11 +143,16 @@ impl Service {
 
     /// Opens a connection and sends a request.
     pub fn send(&self, method: &str, path: &str, body: &str) -> TcpStream {
+        self.send_as("accept: */*", method, path, body)
+    }
+
+    /// The same with this header.
+    pub fn send_as(&self, header: &str, method: &str, path: &str, body: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(GUARD)).unwrap();
         let (address, length) = (&self.address, body.len());
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nhost: {address}\r\n{header}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all((head + body).as_bytes()).unwrap();
         stream
@@ -139,7 +160,12 @@ impl Service {
 
     /// The answer to a request: its head, and its body as text (with the lengths of its chunks).
     pub fn ask(&self, method: &str, path: &str, body: &str) -> (String, String) {
-        let mut stream = self.send(method, path, body);
+        self.ask_as("accept: */*", method, path, body)
+    }
+
+    /// The same with this header.
+    pub fn ask_as(&self, header: &str, method: &str, path: &str, body: &str) -> (String, String) {
+        let mut stream = self.send_as(header, method, path, body);
         let mut answer = vec![];
         stream.read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8(answer).unwrap();

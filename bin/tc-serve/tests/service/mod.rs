@@ -163,6 +163,11 @@ impl Client {
         Response::of(&self.bytes)
     }
 
+    /// The bytes that have come.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// All that has come.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()

@@ -44,7 +44,12 @@ impl Upstream {
 
     /// Waits for the next request.
     pub fn next(&self) -> Call {
-        Call::read(self.accepted.recv_timeout(PATIENCE).expect("a request"))
+        loop {
+            let stream = self.accepted.recv_timeout(PATIENCE).expect("a request");
+            if let Some(call) = Call::read(stream).and_then(Call::without_questions) {
+                return call;
+            }
+        }
     }
 
     /// Answers every request of this and of other threads with these bytes, and closes each connection.
@@ -54,8 +59,9 @@ impl Upstream {
             for stream in self.accepted {
                 let answer = answer.clone();
                 std::thread::spawn(move || {
-                    let mut call = Call::read(stream);
-                    call.send(&answer);
+                    if let Some(mut call) = Call::read(stream).and_then(Call::without_questions) {
+                        call.send(&answer);
+                    }
                 });
             }
         });
@@ -64,7 +70,8 @@ impl Upstream {
 }
 
 impl Call {
-    fn read(mut stream: TcpStream) -> Call {
+    /// `None` for a connection that ends without a request, as that with which tc-serve finds out whether its provider is there.
+    fn read(mut stream: TcpStream) -> Option<Call> {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         stream.set_nodelay(true).expect("no delay");
         let mut bytes = Vec::new();
@@ -74,6 +81,9 @@ impl Call {
             }
             let mut block = [0; 4096];
             let count = stream.read(&mut block).expect("a request");
+            if count == 0 && bytes.is_empty() {
+                return None;
+            }
             assert!(count > 0, "the request was cut: {}", String::from_utf8_lossy(&bytes));
             bytes.extend_from_slice(&block[..count]);
         };
@@ -84,7 +94,17 @@ impl Call {
         let have = body.len();
         body.resize(length.max(have), 0);
         stream.read_exact(&mut body[have..]).expect("the body");
-        Call { head, body: String::from_utf8_lossy(&body).into_owned(), stream }
+        Some(Call { head, body: String::from_utf8_lossy(&body).into_owned(), stream })
+    }
+
+    /// Refuses a question about the server itself, as a provider does that is neither llama.cpp nor Ollama.
+    fn without_questions(self) -> Option<Call> {
+        let path = self.head.split(' ').nth(1).unwrap_or_default();
+        if matches!(path, "/props" | "/api/version" | "/api/show") {
+            self.refuse(404, "", "{}");
+            return None;
+        }
+        Some(self)
     }
 
     /// Begins a stream of events that ends with the connection.

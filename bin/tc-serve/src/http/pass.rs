@@ -1,0 +1,156 @@
+//! Paths that are passed to the provider as they are: what clients of a local server need beside answers.
+
+use super::body;
+use super::refusal::Refusal;
+use super::response::{Exchange, ResponseBody};
+use super::service::{Admitted, Service};
+use super::turn::forwarded;
+use crate::budget::FULL_MS;
+use crate::places::Place;
+use crate::upstream::Passed;
+use ::upstream::Api;
+use answer::Failure;
+use client::{Body, Error, Head, PieceContent};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// Headers of the provider's answer that the client does not get: those of one connection (RFC 9110, 7.6.1), those of a body which is sent in another
+/// way, those by which browsers trust a server, and those that this service writes itself.
+const KEPT_BACK: [&str; 21] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "content-length",
+    "content-encoding",
+    "alt-svc",
+    "location",
+    "server",
+    "date",
+    "set-cookie",
+    "strict-transport-security",
+    "vary",
+    "www-authenticate",
+    "request-id",
+    "x-request-id",
+];
+
+impl Service {
+    /// Passes a request to `path` of the provider, and its answer back.
+    pub(super) async fn pass(
+        self: &Rc<Self>,
+        request: Request<Incoming>,
+        admitted: &Admitted,
+        path: &str,
+        exchange: &mut Exchange,
+    ) -> Result<Response<ResponseBody>, Refusal> {
+        let mut share = self.pipe.budget.share();
+        let query = request.uri().query().map(str::to_owned);
+        let (method, headers, bytes) = if request.method() == Method::POST {
+            let types = if admitted.route == super::Route::Pass(true) { body::FORMS } else { body::JSON };
+            let (headers, bytes) = body::read(request, types, &self.limits, &mut share).await?;
+            ("POST", headers, bytes)
+        } else {
+            ("GET", request.into_parts().0.headers, Bytes::new())
+        };
+        exchange.begin_answer();
+        let Some(upstream) = self.source.upstream() else { return Err(Refusal::not_found(path)) };
+        let refused = |failure| Refusal { failure, allow: None };
+        let answer = async {
+            let Some(place) = self.places(admitted.key).take(admitted.key).await else {
+                let mut full = Refusal::new(429, "too_many_requests", "too many answers are open");
+                full.failure.retry_after_ms = Some(FULL_MS);
+                return Err(full);
+            };
+            let headers = passed_headers(&headers);
+            let answer = upstream.pass(method, path, query.as_deref(), &headers, bytes).await;
+            answer.map(|answer| (answer, place)).map_err(refused)
+        };
+        let ((head, body), place) = tokio::select! {
+            biased;
+            answer = answer => answer?,
+            () = self.ending.is_cut() => return Err(Refusal::new(503, "shutting_down", "the server is being stopped")),
+        };
+        let body = match body {
+            Passed::Refusal(words) => ResponseBody::whole(words),
+            Passed::Stream(body) => {
+                let service = Rc::clone(self);
+                ResponseBody::passed(PassedBody::new(body, place, move |error| {
+                    service.source.upstream().map_or_else(Failure::default, |upstream| upstream.lost(error))
+                }))
+            }
+        };
+        let mut response = Response::new(body);
+        *response.status_mut() = StatusCode::from_u16(head.status).unwrap_or(StatusCode::BAD_GATEWAY);
+        *response.headers_mut() = answer_headers(&head);
+        Ok(response)
+    }
+}
+
+/// The headers of the client's that the provider gets: what its body is, what it takes, and those that choose features. No key is among them.
+fn passed_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let named = |name: &str| Some((name.to_owned(), headers.get(name)?.to_str().ok()?.to_owned()));
+    let mut passed: Vec<_> = ["content-type", "accept"].into_iter().filter_map(named).collect();
+    passed.extend(forwarded(Api::OpenaiChat, headers));
+    passed
+}
+
+/// The headers of the provider's that the client gets.
+fn answer_headers(head: &Head) -> HeaderMap {
+    let of_connection = |name: &str| {
+        let names =
+            head.headers.iter().filter(|(name, _)| name == "connection").flat_map(|(_, value)| value.split(','));
+        names.map(str::trim).any(|named| named.eq_ignore_ascii_case(name))
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in &head.headers {
+        let is_kept = KEPT_BACK.contains(&name.as_str()) || name.starts_with("access-control-") || of_connection(name);
+        let header = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_str(value).ok());
+        if let Some((name, value)) = header.filter(|_| !is_kept) {
+            headers.append(name, value);
+        }
+    }
+    headers
+}
+
+/// The body of a provider's answer on its way to the client. Dropping it closes the connection to the provider.
+pub struct PassedBody {
+    next: Pin<Box<dyn Future<Output = (Body, Result<Option<Vec<u8>>, Error>)>>>,
+    failure: Box<dyn Fn(&Error) -> Failure>,
+    _place: Place,
+}
+
+impl PassedBody {
+    /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
+    fn new(body: Body, place: Place, failure: impl Fn(&Error) -> Failure + 'static) -> PassedBody {
+        PassedBody { next: Box::pin(next(body)), failure: Box::new(failure), _place: place }
+    }
+
+    /// The next bytes; `None` after the last.
+    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Failure>> {
+        let Poll::Ready((body, came)) = self.next.as_mut().poll(cx) else { return Poll::Pending };
+        if matches!(came, Ok(Some(_))) {
+            self.next = Box::pin(next(body));
+        }
+        Poll::Ready(came.map_err(|error| (self.failure)(&error)))
+    }
+}
+
+async fn next(mut body: Body) -> (Body, Result<Option<Vec<u8>>, Error>) {
+    let came = match body.next().await.what {
+        PieceContent::Bytes(bytes) => Ok(Some(bytes.to_vec())),
+        PieceContent::End => Ok(None),
+        PieceContent::Lost(error) => Err(error),
+    };
+    (body, came)
+}

@@ -1,0 +1,76 @@
+//! What this process has found out about models.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long it holds. The files and the server's answers that it came from may change.
+const HOLDS: Duration = Duration::from_secs(60);
+
+/// The most models about which something is kept. Clients choose the names, so the number needs an end.
+const MODELS: usize = 1000;
+
+/// The longest name of such a model, in bytes.
+const NAME: usize = 256;
+
+/// What is known of models, by their names.
+#[derive(Debug)]
+pub struct ByModel<T>(RefCell<HashMap<String, (T, Instant)>>);
+
+impl<T> Default for ByModel<T> {
+    fn default() -> Self {
+        ByModel(RefCell::default())
+    }
+}
+
+impl<T: Copy> ByModel<T> {
+    /// What is known of `model`.
+    pub fn get(&self, model: &str) -> Option<T> {
+        let (known, since) = *self.0.borrow().get(model)?;
+        (since.elapsed() < HOLDS).then_some(known)
+    }
+
+    /// Keeps what was found out.
+    pub fn keep(&self, model: &str, known: T) {
+        if model.len() > NAME {
+            return;
+        }
+        let all = &mut *self.0.borrow_mut();
+        all.remove(model);
+        if all.len() >= MODELS {
+            all.retain(|_, (_, since)| since.elapsed() < HOLDS);
+        }
+        if all.len() < MODELS {
+            all.insert(model.to_owned(), (known, Instant::now()));
+        }
+    }
+
+    /// Forgets everything.
+    pub fn forget(&self) {
+        self.0.borrow_mut().clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_holds_until_another_and_names_that_clients_make_up_do_not_add_up() {
+        let known = ByModel::default();
+        known.keep("m", 1);
+        assert_eq!(known.get("m"), Some(1));
+        for number in 0..2 * MODELS {
+            known.keep(&number.to_string(), 2);
+        }
+        assert_eq!(known.0.borrow().len(), MODELS);
+        let long = "m".repeat(NAME + 1);
+        known.keep(&long, 3);
+        assert_eq!(known.get(&long), None);
+        known.keep("m", 4);
+        assert_eq!(known.get("m"), Some(4));
+        known.forget();
+        assert_eq!(known.get("m"), None);
+    }
+}
