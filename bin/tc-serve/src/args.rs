@@ -30,9 +30,14 @@ Standard output gets one line: the address. Everything else goes to standard err
 
 Exit status: 2 an error (one line on standard error); 130 and 143 after SIGINT and SIGTERM.";
 
+/// What `--retries` does here: without it, who sends a failed request again is one layer.
+const RETRIES: &str = "How often a request is sent again, as long as nothing of its answer was sent. Without it: never for a client that \
+    sends its requests again itself (the SDKs of OpenAI and Anthropic, Codex, Claude Code, opencode and others); for any other once, if the connection \
+    was lost";
+
 /// Serves any model to any client, with correct tool calls
 #[derive(Debug, Parser)]
-#[command(name = "tc-serve", version, max_term_width = 100, after_help = EXAMPLES)]
+#[command(name = "tc-serve", version, max_term_width = 100, after_help = EXAMPLES, mut_arg("retries", |arg| arg.help(RETRIES)))]
 pub struct Args {
     #[command(flatten)]
     pub service: ServiceArgs,

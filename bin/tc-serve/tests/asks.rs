@@ -66,6 +66,7 @@ fn a_client_that_retries_is_not_retried_for_and_any_other_once_after_a_lost_conn
         ("user-agent: claude-cli/2.1.220 (external, cli)", &[], ITSELF),
         ("user-agent: opencode/1.18.31 ai-sdk/provider-utils/4.0.40 runtime/bun/1.3.14", &[], ITSELF),
         ("user-agent: my-app ai-sdk/openai-compatible/2.0.47", &[], ITSELF),
+        ("user-agent: ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/22", &[], ITSELF),
         ("user-agent: toolpipe/0.1.0", &[], ITSELF),
         ("user-agent: curl/8.5.0", &[], OTHER),
         ("accept: */*", &[], OTHER),
@@ -306,4 +307,137 @@ fn a_recorded_tape_answers_the_same_request() {
     let (head, body) = service.ask("POST", "/v1/chat/completions", &HI.replace("hi", "other"));
     std::fs::remove_file(&tape).unwrap();
     assert!(head.starts_with("http/1.1 4") || head.starts_with("http/1.1 5"), "{head}\n{body}");
+}
+
+/// What a server answers by the beginning of the request's line, and what it does with any other request.
+type Known = &'static [(&'static str, &'static str, &'static str)];
+
+fn known_server(known: Known, text_of_answer: &'static str) -> Provider {
+    Provider::of(true, move |_, request, stream| {
+        match known.iter().find(|(line, ..)| request.line.starts_with(&format!("{line} HTTP"))) {
+            Some((_, status, body)) => answer(stream, status, "", body.as_bytes(), None),
+            None if request.line.contains("/chat/completions") => {
+                answer(stream, "200 OK", SSE, &text(text_of_answer), None)
+            }
+            None => answer(stream, "404 Not Found", "", b"{}", None),
+        }
+    })
+}
+
+/// A template of Llama 3.1, and one of Qwen 2.5, by what they write around calls.
+const LLAMA: &str = r#"{"chat_template":"<|start_header_id|>ipython<|end_header_id|> <|python_tag|>{{ name }}.call( <|eom_id|><|eot_id|>","build_info":"b1"}"#;
+const QWEN: &str = r#"{"template":"{{ range .ToolCalls }}<tool_call>\n{\"name\": \"{{ .Function.Name }}\"}\n</tool_call>{{ end }}<|im_end|>"}"#;
+
+/// A form that prose can have, too: JSON with text behind it is a call where the model's family writes it.
+#[test]
+fn a_family_is_known_by_the_template_of_the_server_where_the_models_name_has_none() {
+    const JSON_CALL: &str = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}\nThat was it.";
+    const ALONE: &str = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Paris\"}}";
+    const NOTHING: Known = &[];
+    const LLAMA_CPP: Known = &[("GET /props", "200 OK", LLAMA)];
+    const OLLAMA: Known =
+        &[("GET /api/version", "200 OK", r#"{"version":"0.13.5"}"#), ("POST /api/show", "200 OK", QWEN)];
+    const BROKEN: Known = &[("GET /props", "500 Broken", "<html>"), ("GET /api/version", "200 OK", "[")];
+    for (known, model, written, is_call, questions) in [
+        (NOTHING, "m", JSON_CALL, false, 2),
+        (NOTHING, "m", ALONE, true, 2),
+        (BROKEN, "m", ALONE, true, 2),
+        (LLAMA_CPP, "m", JSON_CALL, true, 1),
+        (LLAMA_CPP, "gpt-4o", JSON_CALL, true, 1),
+        // The name goes before, and nobody is asked.
+        (LLAMA_CPP, "qwen2.5-7b", JSON_CALL, false, 0),
+        // Qwen writes its calls between markers, so that JSON is an answer.
+        (OLLAMA, "m", ALONE, false, 3),
+    ] {
+        let provider = known_server(known, written);
+        let service = Service::new(&["--base-url", &provider.url]);
+        for again in [false, true] {
+            let request = WITH_TOOL.replacen("\"m\"", &format!("{model:?}"), 1);
+            let (_, body) = service.ask("POST", "/v1/chat/completions", &request);
+            assert_eq!(body.contains("\"tool_calls\""), is_call, "{known:?} {model}: {body}");
+            // What is known is not asked again.
+            assert_eq!(provider.asked().len(), if again { 1 } else { 1 + questions }, "{known:?} {model}");
+        }
+        // Without tools no text is a call.
+        service.ask("POST", "/v1/chat/completions", &HI.replacen("\"m\"", "\"other\"", 1));
+        assert_eq!(provider.asked().len(), 1);
+    }
+}
+
+#[test]
+fn a_server_is_asked_again_after_its_connection_was_lost_and_its_silence_delays_no_more_than_one_answer() {
+    let provider = Provider::of(true, |number, request, stream| match (&*request.line, number) {
+        ("GET /props HTTP/1.1", _) => answer(stream, "200 OK", "", LLAMA.as_bytes(), None),
+        (_, 2) => false,
+        _ => answer(stream, "200 OK", SSE, &text("hi"), None),
+    });
+    let service = Service::new(&["--base-url", &provider.url, "--retries", "0"]);
+    let asks = |what: &str| {
+        let (head, _) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        let questions = provider.asked().iter().filter(|request| request.line.starts_with("GET /props")).count();
+        (head.starts_with(&format!("http/1.1 {what}")), questions)
+    };
+    assert_eq!([asks("200"), asks("502"), asks("200"), asks("200")], [(true, 1), (true, 0), (true, 1), (true, 0)]);
+
+    // It takes the question, and never answers.
+    let provider = Provider::of(true, |_, request, stream| {
+        if request.line.starts_with("GET") {
+            let _ = stream.read(&mut [0; 1]);
+            return false;
+        }
+        answer(stream, "200 OK", SSE, &text("hi"), None)
+    });
+    let service = Service::new(&["--base-url", &provider.url]);
+    for asked in [2, 1] {
+        let (_, body) = service.ask("POST", "/v1/chat/completions", WITH_TOOL);
+        assert_eq!((content(&body).as_str(), provider.asked().len()), ("hi", asked));
+    }
+}
+
+#[test]
+fn tokens_are_counted_by_who_can_and_estimated_otherwise() {
+    let request = r#"{"model":"m","system":"Be brief.","messages":[{"role":"user","content":"Rome?"}],
+        "tools":[{"name":"f","description":"F","input_schema":{"type":"object"}}]}"#;
+    let count = |service: &Service| {
+        let (head, body) = service.ask_as("anthropic-beta: b", "POST", "/v1/messages/count_tokens", request);
+        let body: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("{head} {body}"));
+        (body["input_tokens"].as_u64().expect("a number"), head.contains("x-toolpipe-estimate: true"))
+    };
+    // Another of the same API.
+    let anthropic = known_server(&[("POST /v1/messages/count_tokens", "200 OK", r#"{"input_tokens":256}"#)], "");
+    let service = Service::new(&["--api", "anthropic", "--base-url", &anthropic.url, "--model", "mine"]);
+    assert_eq!(count(&service), (256, false));
+    let asked = anthropic.asked();
+    assert_eq!((asked.len(), &asked[0].body["model"]), (1, &Value::from("mine")), "{asked:?}");
+    assert!(asked[0].headers.contains(&("anthropic-beta".to_owned(), "b".to_owned())), "{asked:?}");
+    assert_eq!(asked[0].body["tools"][0]["name"], "f");
+
+    let llama = known_server(
+        &[
+            ("GET /props", "200 OK", LLAMA),
+            ("POST /apply-template", "200 OK", r#"{"prompt":"<|begin|>Be brief. Rome?"}"#),
+            ("POST /tokenize", "200 OK", r#"{"tokens":[1,2,3,4,5]}"#),
+        ],
+        "",
+    );
+    let service = Service::new(&["--base-url", &llama.url]);
+    assert_eq!(count(&service), (5, false));
+    let asked = llama.asked();
+    let template = &asked[1].body;
+    assert_eq!(
+        (&template["messages"][0]["content"], &template["tools"][0]["function"]["name"]),
+        (&"Be brief.".into(), &"f".into())
+    );
+    assert_eq!(asked[2].body["content"], "<|begin|>Be brief. Rome?");
+
+    for (known, api) in [
+        (&[][..], "openai-chat"),
+        (&[], "anthropic"),
+        (&[("GET /props", "200 OK", LLAMA), ("POST /apply-template", "500 Broken", "{}")], "openai-chat"),
+    ] {
+        let provider = known_server(known, "");
+        let service = Service::new(&["--api", api, "--base-url", &provider.url]);
+        let (tokens, is_estimate) = count(&service);
+        assert!(is_estimate && (120..250).contains(&tokens), "{tokens}");
+    }
 }

@@ -131,5 +131,5 @@ fn tokens_are_estimated_from_everything_that_a_model_reads() {
                 "required": ["location"]}}],
             "messages": [{"role": "user", "content": "What's the weather like in San Francisco?"}]}),
     );
-    assert_eq!((count(hello), count(weather)), (20, 437), "the page has 14 and 403");
+    assert_eq!((count(hello), count(weather)), (20, 441), "the page has 14 and 403");
 }

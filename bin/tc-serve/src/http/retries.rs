@@ -14,8 +14,9 @@ const AGENTS: [(&str, &str); 5] = [
     ("toolpipe/", "llm-stream, or another tc-serve"),
 ];
 
-/// What the AI SDK adds to the `user-agent` of its caller (`@ai-sdk/provider-utils`, `withUserAgentSuffix`).
-const AI_SDK: &str = "ai-sdk/";
+/// How the product begins that the AI SDK adds to the `user-agent` of its caller (`@ai-sdk/provider-utils`, `withUserAgentSuffix`):
+/// `ai-sdk/provider-utils/4.0.40`, and `ai-sdk-provider-utils/5.0.81` since version 7.
+const AI_SDK: &str = "ai-sdk";
 
 /// What each header of the official SDKs of OpenAI and Anthropic begins with, `x-stainless-retry-count` among them.
 const SDK: &str = "x-stainless-";
