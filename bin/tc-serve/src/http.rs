@@ -6,6 +6,7 @@ mod gate;
 mod health;
 mod models;
 mod pass;
+mod passed_body;
 mod passed_paths;
 mod refusal;
 mod response;
@@ -21,7 +22,6 @@ pub use service::Service;
 
 use crate::access_log::AccessLine;
 use crate::server::ConnectionPhase;
-use crate::upstream::Upstream;
 use health::asks_upstream;
 use hyper::body::Incoming;
 use hyper::header::HeaderValue;
@@ -93,7 +93,7 @@ impl Service {
     fn route(&self, uri: &Uri) -> (Route, Option<String>) {
         match Route::of(uri.path()) {
             Route::Health if asks_upstream(uri.query()) => (Route::UpstreamHealth, None),
-            Route::Unknown if self.source.upstream().is_some_and(Upstream::passes) => {
+            Route::Unknown if self.source.upstream().is_some_and(|upstream| upstream.direct().passes()) => {
                 let found = self.passed.find(uri.path());
                 found.map_or((Route::Unknown, None), |(path, forms)| (Route::Pass(forms), Some(path)))
             }

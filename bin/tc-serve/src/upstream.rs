@@ -2,17 +2,19 @@
 
 mod args;
 mod by_model;
+mod count;
 mod direct;
 mod host;
 mod servers;
 
 pub use args::UpstreamArgs;
-pub use direct::Passed;
+pub use direct::{Direct, Passed};
 
 use crate::asked::Asked;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use ::upstream::models_request;
+use ::upstream::{ListedModel, listed_models, models_request};
+use answer::Failure;
 use anyhow::{Result, bail};
 use ask::{
     AutoMode, AutoSettings, ConnectionSettings, Host, Playlist, Provider, Session, ToolsForm, ToolsModeChoice,
@@ -20,19 +22,15 @@ use ask::{
 };
 use by_model::ByModel;
 use client::{Network, Recorder, Speed};
+use count::count_tokens;
+use direct::lacks;
 use event::payload::Warning;
 use host::PipeHost;
+use hyper::body::Bytes;
 use servers::Servers;
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::time::Duration;
 use tag::Dialects;
-
-/// The longest time for a small question to a provider, such as its list of models: Claude Code waits three seconds for the whole answer.
-const QUESTION_TIME: Duration = Duration::from_millis(2500);
-
-/// The most bytes of a provider's list of models.
-const MODELS: usize = 16 << 20;
 
 /// The model of recorded answers that name none.
 const REPLAY: &str = "replay";
@@ -54,6 +52,7 @@ pub struct Upstream {
     /// How models learn of their tools, as far as this process has found out, and whether a refusal changes nothing about that.
     modes: ByModel<(ToolsForm, bool)>,
     servers: Servers,
+    direct: Direct,
     notices: Notices,
 }
 
@@ -89,8 +88,17 @@ impl Upstream {
             recorder.set_redactor(provider.redactor());
             RefCell::new(recorder)
         });
+        let provider = Arc::new(provider);
+        let direct = Direct {
+            provider: Arc::clone(&provider),
+            network: network.clone(),
+            is_taped: recorder.is_some(),
+            connection: connection.settings(),
+            notices: notices.clone(),
+        };
         Ok(Upstream {
-            provider: Arc::new(provider),
+            provider,
+            direct,
             tools_mode: tools.tools_mode,
             auto: auto.settings(&tools, &connection),
             connection: connection.settings(),
@@ -120,7 +128,7 @@ impl Upstream {
         let (mut turn, may_tag) = self.turn(&mut asked, host)?;
         let may_tag = may_tag && self.decide(&mut turn, host).await?;
         if turn.has_tools() && self.provider.dialects.of_model(turn.model()).is_none() {
-            pipe.set_family(self.server(turn.model()).await.family);
+            pipe.set_family(self.servers.of(&self.direct, turn.model()).await.family);
         }
         let session = Session {
             turn: &turn,
@@ -136,7 +144,6 @@ impl Upstream {
         };
         let end = session.run().await?;
         if pipe.failure().is_some_and(|failure| matches!(&*failure.code, "disconnected" | "timeout")) {
-            // Another server, or another model, may be there when it comes back.
             self.servers.forget();
         }
         if end.refusal.is_some() {
@@ -221,5 +228,41 @@ impl Upstream {
     /// The dialects that an answer may be in: those of the table and the user's own.
     pub fn dialects(&self) -> Dialects {
         self.provider.dialects.clone()
+    }
+
+    /// The way to the provider for requests that are not for answers.
+    pub fn direct(&self) -> &Direct {
+        &self.direct
+    }
+
+    /// The tokens of a request of Anthropic's API, which `body` is; `None` where nobody counts them.
+    pub async fn count_tokens(&self, asked: Asked, body: &Bytes) -> Option<u64> {
+        count_tokens(&self.direct, &self.servers, asked, body).await
+    }
+
+    /// The models that may be asked for.
+    ///
+    /// # Errors
+    /// Why the provider does not give its list. A provider that has none gives an empty one.
+    pub async fn models(&self) -> Result<Vec<ListedModel>, Failure> {
+        if let Some(model) = self.provider.model() {
+            return Ok(vec![model.into()]);
+        }
+        if let Some(playlist) = &self.playlist {
+            let models = playlist.models();
+            return Ok(if models.is_empty() {
+                vec![REPLAY.into()]
+            } else {
+                models.into_iter().map(ListedModel::from).collect()
+            });
+        }
+        if self.direct.network.is_none() {
+            return Ok(self.provider.recorded_model().map(ListedModel::from).into_iter().collect());
+        }
+        match self.direct.list().await {
+            Ok(body) => Ok(listed_models(&body)),
+            Err(failure) if lacks(&failure) => Ok(vec![]),
+            Err(failure) => Err(failure),
+        }
     }
 }

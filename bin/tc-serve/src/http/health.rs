@@ -10,7 +10,7 @@ impl Service {
     /// `upstream_failed`.
     pub(super) async fn health(&self) -> Response<ResponseBody> {
         let checked = match self.source.upstream() {
-            Some(upstream) => upstream.check().await,
+            Some(upstream) => upstream.direct().check().await,
             // A COMMAND is started for each request, and recorded answers are at hand.
             None => Ok(()),
         };

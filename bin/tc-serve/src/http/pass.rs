@@ -1,23 +1,21 @@
 //! Paths that are passed to the provider as they are: what clients of a local server need beside answers.
 
 use super::body;
+use super::passed_body::PassedBody;
 use super::refusal::Refusal;
 use super::response::{Exchange, ResponseBody};
+use super::route::Route;
 use super::service::{Admitted, Service};
 use super::turn::forwarded;
 use crate::budget::FULL_MS;
-use crate::places::Place;
-use crate::upstream::Passed;
+use crate::upstream::{Passed, Upstream};
 use ::upstream::Api;
 use answer::Failure;
-use client::{Body, Error, Head, PieceContent};
+use client::Head;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 /// Headers of the provider's answer that the client does not get: those of one connection (RFC 9110, 7.6.1), those of a body which is sent in another
 /// way, those by which browsers trust a server, and those that this service writes itself.
@@ -57,14 +55,14 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let query = request.uri().query().map(str::to_owned);
         let (method, headers, bytes) = if request.method() == Method::POST {
-            let types = if admitted.route == super::Route::Pass(true) { body::FORMS } else { body::JSON };
+            let types = if admitted.route == Route::Pass(true) { body::FORMS } else { body::JSON };
             let (headers, bytes) = body::read(request, types, &self.limits, &mut share).await?;
             ("POST", headers, bytes)
         } else {
             ("GET", request.into_parts().0.headers, Bytes::new())
         };
         exchange.begin_answer();
-        let Some(upstream) = self.source.upstream() else { return Err(Refusal::not_found(path)) };
+        let Some(upstream) = self.source.upstream().map(Upstream::direct) else { return Err(Refusal::not_found(path)) };
         let refused = |failure| Refusal { failure, allow: None };
         let answer = async {
             let Some(place) = self.places(admitted.key).take(admitted.key).await else {
@@ -86,7 +84,7 @@ impl Service {
             Passed::Stream(body) => {
                 let service = Rc::clone(self);
                 ResponseBody::passed(PassedBody::new(body, place, move |error| {
-                    service.source.upstream().map_or_else(Failure::default, |upstream| upstream.lost(error))
+                    service.source.upstream().map_or_else(Failure::default, |upstream| upstream.direct().lost(error))
                 }))
             }
         };
@@ -121,36 +119,4 @@ fn answer_headers(head: &Head) -> HeaderMap {
         }
     }
     headers
-}
-
-/// The body of a provider's answer on its way to the client. Dropping it closes the connection to the provider.
-pub struct PassedBody {
-    next: Pin<Box<dyn Future<Output = (Body, Result<Option<Vec<u8>>, Error>)>>>,
-    failure: Box<dyn Fn(&Error) -> Failure>,
-    _place: Place,
-}
-
-impl PassedBody {
-    /// Passes `body`, and keeps `place` until its end. `failure` is how a loss is reported.
-    fn new(body: Body, place: Place, failure: impl Fn(&Error) -> Failure + 'static) -> PassedBody {
-        PassedBody { next: Box::pin(next(body)), failure: Box::new(failure), _place: place }
-    }
-
-    /// The next bytes; `None` after the last.
-    pub fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Vec<u8>>, Failure>> {
-        let Poll::Ready((body, came)) = self.next.as_mut().poll(cx) else { return Poll::Pending };
-        if matches!(came, Ok(Some(_))) {
-            self.next = Box::pin(next(body));
-        }
-        Poll::Ready(came.map_err(|error| (self.failure)(&error)))
-    }
-}
-
-async fn next(mut body: Body) -> (Body, Result<Option<Vec<u8>>, Error>) {
-    let came = match body.next().await.what {
-        PieceContent::Bytes(bytes) => Ok(Some(bytes.to_vec())),
-        PieceContent::End => Ok(None),
-        PieceContent::Lost(error) => Err(error),
-    };
-    (body, came)
 }

@@ -1,7 +1,7 @@
 //! A response and its body. While an answer streams, the body is what drives it: dropping the body ends the source of its events.
 
 use super::answering::Answering;
-use super::pass::PassedBody;
+use super::passed_body::PassedBody;
 use crate::access_log::AccessLine;
 use crate::budget::Share;
 use crate::log::LogLines;

@@ -92,7 +92,7 @@ impl Service {
     /// Warns where the provider cannot be reached.
     pub async fn warn_unreachable(&self) {
         if let Some(upstream) = self.source.upstream() {
-            upstream.warn_unreachable().await;
+            upstream.direct().warn_unreachable().await;
         }
     }
 

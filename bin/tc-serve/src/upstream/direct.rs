@@ -1,52 +1,46 @@
-//! Requests to a provider beside those for answers: its models, whether it can be reached, the tokens of a request, and paths that are passed.
+//! Requests to a provider beside those for answers: its models, whether it can be reached, and paths that are passed.
 
-use super::{MODELS, QUESTION_TIME, REPLAY, Upstream};
-use crate::asked::Asked;
-use ::upstream::{Api, ListedModel, Request, ServerKind, error_message, listed_models, models_request, passed_request};
+use crate::log::Notices;
+use ::upstream::{Request, error_message, models_request, passed_request};
 use answer::Failure;
-use ask::{TurnDraft, TurnOptions, sentence};
-use client::{Body, Error, Head, PieceContent, Response, TimeLimits, retry_after};
+use ask::{ConnectionSettings, Provider, sentence};
+use client::{Body, Error, Head, Network, PieceContent, Response, TimeLimits, retry_after};
 use hyper::body::Bytes;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
+
+/// The longest time for a small question to a provider, such as its list of models: Claude Code waits three seconds for the whole answer.
+pub const QUESTION_TIME: Duration = Duration::from_millis(2500);
+
+/// The most bytes of a provider's list of models.
+const MODELS: usize = 16 << 20;
 
 /// The most bytes of a provider's error.
 const ERROR: usize = 1 << 20;
 
-/// The most bytes of a count of tokens: `/tokenize` lists each token.
-const TOKENS: usize = 64 << 20;
+/// The way to a provider for requests that are not for answers.
+#[derive(Debug)]
+pub struct Direct {
+    /// Who is asked.
+    pub provider: Arc<Provider>,
+    /// `None` if every answer is recorded.
+    pub network: Option<Network>,
+    /// Whether a tape is used. Then nobody is asked what only changes an answer, because a replay must give the same one without a network.
+    pub is_taped: bool,
+    /// How the provider is reached.
+    pub connection: ConnectionSettings,
+    /// Where a warning goes.
+    pub notices: Notices,
+}
 
-impl Upstream {
-    /// The models that may be asked for.
+impl Direct {
+    /// The provider's list of models as it comes: the smallest request that needs its address, its key and its answer to be right.
     ///
     /// # Errors
-    /// Why the provider does not give its list. A provider that has none gives an empty one.
-    pub async fn models(&self) -> Result<Vec<ListedModel>, Failure> {
-        if let Some(model) = self.provider.model() {
-            return Ok(vec![model.into()]);
-        }
-        if let Some(playlist) = &self.playlist {
-            let models = playlist.models();
-            return Ok(if models.is_empty() {
-                vec![REPLAY.into()]
-            } else {
-                models.into_iter().map(ListedModel::from).collect()
-            });
-        }
-        if self.network.is_none() {
-            return Ok(self.provider.recorded_model().map(ListedModel::from).into_iter().collect());
-        }
-        match self.list().await {
-            Ok(body) => Ok(listed_models(&body)),
-            Err(failure) if matches!(failure.status, 404 | 405 | 501) => Ok(vec![]),
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// The provider's list of models as it comes: the smallest request that needs its address, its key and its answer to be right.
-    async fn list(&self) -> Result<String, Failure> {
+    /// Why there is no list. A status of [`lacks`] means that the provider answers, and has none.
+    pub async fn list(&self) -> Result<String, Failure> {
         let request = models_request(self.provider.api, &self.provider.request_options());
         self.fetch(request, Bytes::new(), MODELS).await
     }
@@ -60,7 +54,7 @@ impl Upstream {
             return Ok(());
         }
         match self.list().await {
-            Err(failure) if !matches!(failure.status, 404 | 405 | 501) => Err(failure),
+            Err(failure) if !lacks(&failure) => Err(failure),
             _ => Ok(()),
         }
     }
@@ -83,48 +77,8 @@ impl Upstream {
         }
     }
 
-    /// The tokens that the provider counts for a request of Anthropic's API, which `body` is; `None` where it does not count.
-    pub async fn count_tokens(&self, mut asked: Asked, body: &Bytes) -> Option<u64> {
-        let model =
-            self.provider.model().map(str::to_owned).or_else(|| asked.request.model.clone()).unwrap_or_default();
-        let deadline = Instant::now() + QUESTION_TIME;
-        let counting = async {
-            self.network.as_ref().filter(|_| self.recorder.is_none())?;
-            if self.provider.api == Api::Anthropic {
-                let mut body: Value = serde_json::from_slice(body).ok()?;
-                body["model"] = model.into();
-                let answer = self.post("/v1/messages/count_tokens", &asked.headers, &body, ERROR).await?;
-                return answer["input_tokens"].as_u64();
-            }
-            if self.server(&model).await.kind != ServerKind::LlamaCpp {
-                return None;
-            }
-            // The prompt that the server would make of the request, and its tokens.
-            let media = asked.request.estimated_media_tokens();
-            let options = TurnOptions {
-                model: Some(model),
-                system: None,
-                tools: asked.request.tools.clone(),
-                tool_choice: None,
-                params: vec![],
-                headers: vec![],
-                streams: false,
-                id: None,
-            };
-            let mut turn = TurnDraft::new(Arc::clone(&self.provider), options);
-            turn.converse(std::mem::take(&mut asked.request.conversation));
-            let request = turn.request(turn.form).ok()?;
-            let request: Value = serde_json::from_str(&request.body).ok()?;
-            let prompt = self.post("/apply-template", &[], &request, TOKENS).await?;
-            let text = json!({"content": prompt.get("prompt")?, "add_special": true, "parse_special": true});
-            let tokens = self.post("/tokenize", &[], &text, TOKENS).await?;
-            Some(tokens["tokens"].as_array()?.len() as u64 + media as u64)
-        };
-        tokio::time::timeout_at(deadline, counting).await.ok().flatten()
-    }
-
     /// Posts JSON to a path of the server's; the JSON of a success.
-    async fn post(&self, path: &str, headers: &[(String, String)], body: &Value, most: usize) -> Option<Value> {
+    pub async fn post(&self, path: &str, headers: &[(String, String)], body: &Value, most: usize) -> Option<Value> {
         let json = ("content-type".to_owned(), "application/json".to_owned());
         let headers = [&[json], headers].concat();
         let request = passed_request(self.provider.api, &self.provider.request_options(), "POST", path, None, &headers);
@@ -227,6 +181,11 @@ const UNREACHABLE: &str = "upstream_unreachable";
 
 /// The provider did not answer in time.
 const TIMEOUT: &str = "upstream_timeout";
+
+/// Whether a provider has no such path.
+pub fn lacks(failure: &Failure) -> bool {
+    matches!(failure.status, 404 | 405 | 501)
+}
 
 /// Reads a body to its end, or to `most` bytes.
 async fn whole(body: &mut Body, most: usize) -> Result<Vec<u8>, Error> {

@@ -1,7 +1,7 @@
 //! What kind of server answers, and of which family its model is by its chat template.
 
-use super::Upstream;
 use super::by_model::ByModel;
+use super::direct::Direct;
 use ::upstream::{RequestOptions, Server, ServerKind, server_questions};
 use std::time::Duration;
 use tag::Dialect;
@@ -22,37 +22,41 @@ pub struct KnownServer {
 }
 
 /// What is known of servers, by the model.
-pub type Servers = ByModel<KnownServer>;
+#[derive(Debug, Default)]
+pub struct Servers(ByModel<KnownServer>);
 
-impl Upstream {
-    /// The server of `model`. A server on this machine or on its network is asked once, and again when that was long ago or a connection was lost;
-    /// a provider's own is not asked.
-    pub(super) async fn server(&self, model: &str) -> KnownServer {
-        if let Some(known) = self.servers.get(model) {
+impl Servers {
+    /// The server of `model`. A server on this machine or on its network is asked once, and again when that was long ago or everything was
+    /// forgotten; a provider's own is not asked.
+    pub async fn of(&self, direct: &Direct, model: &str) -> KnownServer {
+        if let Some(known) = self.0.get(model) {
             return known;
         }
-        let server = tokio::time::timeout(LONGEST, self.ask_server(model)).await.unwrap_or_default();
+        let server = tokio::time::timeout(LONGEST, ask(direct, model)).await.unwrap_or_default();
         let template = server.template.unwrap_or_default();
-        let known = KnownServer { kind: server.kind, family: self.provider.dialects.of_template(&template) };
-        self.servers.keep(model, known);
+        let known = KnownServer { kind: server.kind, family: direct.provider.dialects.of_template(&template) };
+        self.0.keep(model, known);
         known
     }
 
-    async fn ask_server(&self, model: &str) -> Server {
-        // A turn with a tape asks no server, because a replay must do the same without one.
-        let Some(network) = self.network.as_ref().filter(|_| self.recorder.is_none()) else { return Server::default() };
-        let provider = &self.provider;
-        let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
-        let options = RequestOptions { model: model.to_owned(), ..provider.request_options() };
-        for question in server_questions(provider.api, &options, is_near) {
-            if provider.check(&question.request).is_err() {
-                break;
-            }
-            let Ok(body) = network.ask(&question.request, ANSWER).await else { break };
-            if let Some(server) = question.server(body.as_deref()) {
-                return server;
-            }
-        }
-        Server::default()
+    /// Forgets all servers: another one, or another model, may be there when a lost connection comes back.
+    pub fn forget(&self) {
+        self.0.forget();
     }
+}
+
+async fn ask(direct: &Direct, model: &str) -> Server {
+    let Direct { provider, network: Some(network), is_taped: false, .. } = direct else { return Server::default() };
+    let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
+    let options = RequestOptions { model: model.to_owned(), ..provider.request_options() };
+    for question in server_questions(provider.api, &options, is_near) {
+        if provider.check(&question.request).is_err() {
+            break;
+        }
+        let Ok(body) = network.ask(&question.request, ANSWER).await else { break };
+        if let Some(server) = question.server(body.as_deref()) {
+            return server;
+        }
+    }
+    Server::default()
 }
