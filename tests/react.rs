@@ -332,3 +332,28 @@ done
         log.split("4 beds by ").skip(1).map(|rest| &rest[..rest.find(['"', '\\']).unwrap_or(0)]).collect();
     assert_eq!((log.matches(r#""type":"tool_result""#).count(), by.len()), (2, 1), "{log}");
 }
+
+/// The messages of the request are the conversation, and the last one is the question. The first answer is recorded for this question.
+#[test]
+fn react_answers_the_requests_of_tc_serve() {
+    let scratch = Scratch::new("served");
+    let react = ASK.replace("--log $SCRATCH/log", "");
+    let question = QUESTION.trim_matches('\'');
+    let script = format!(
+        r#"coproc service {{ exec tc-serve --listen 127.0.0.1:0 --no-key -- "$REACT"; }}
+        read -r url <&"${{service[0]}}"
+        curl -s -H 'content-type: application/json' "$url/v1/chat/completions" -d '{{"model":"x","messages":[{{"role":"user","content":"{question}"}}]}}'
+        kill $service_PID"#
+    );
+    let output = scratch.bash(&script).env("REACT", &react).output().expect("bash runs");
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&[output.stdout, output.stderr].concat())));
+    let content = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert!(content.contains("Four beds in the **Lake hut**"), "{answer}");
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop");
+    assert_eq!(scratch.read("reservations").lines().count(), 1, "each tool runs once");
+    // A question or a log of its own would hide the request.
+    let log = format!("TOOLPIPE_REQUEST_ID=1 {react} --log $SCRATCH/log");
+    let (status, _, err) = scratch.run(&log);
+    assert!(status == 2 && err.contains("leave --log out"), "{err}");
+}

@@ -208,7 +208,7 @@ impl AutoMode<'_> {
             host.note(Note::Request(&question.request));
             let body = match tokio::time::timeout_at(deadline, network.ask(&question.request, ANSWER)).await {
                 Ok(Ok(body)) => body,
-                Ok(Err(error)) if asked == 0 => return Err(sentence(&error)),
+                Ok(Err(error)) if asked == 0 => return Err(sentence(&error, None)),
                 Err(_) if asked == 0 => {
                     let url = plain_url(&question.request.url);
                     return Err(format!("no answer from {url} in time; check the address in --base-url"));

@@ -51,6 +51,11 @@ pub trait Host {
     /// may be a system call.
     fn stopped(&self, and_reader: bool) -> Option<Result<Self::Stop, Self::Failure>>;
 
+    /// Takes the id of the provider's response and the name of its API, before the first event.
+    fn set_id(&mut self, api: &str, id: &str) {
+        let _ = (api, id);
+    }
+
     /// Takes how many bytes of the provider's answer are kept before they are events.
     fn set_kept(&mut self, bytes: usize) {
         let _ = bytes;

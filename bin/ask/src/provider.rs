@@ -106,6 +106,11 @@ impl Provider {
         Ok(())
     }
 
+    /// Whether the key is in a file.
+    pub fn has_key_file(&self) -> bool {
+        self.settings.key.file.is_some()
+    }
+
     /// The model that the settings name, which is asked whatever a turn names.
     pub fn model(&self) -> Option<&str> {
         self.settings.model.as_deref().filter(|m| !m.is_empty())

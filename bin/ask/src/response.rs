@@ -76,11 +76,14 @@ pub async fn write_events<H: Host>(
             Some(PieceContent::Bytes(bytes)) => {
                 stream.push(bytes, host.sink());
                 host.set_kept(stream.kept() + body.kept());
+                if let Some((api, id)) = stream.id().filter(|_| !stream.has_started()) {
+                    host.set_id(api, id);
+                }
             }
             Some(PieceContent::End) => stream.finish(End::Eof, host.sink()),
             Some(PieceContent::Lost(lost)) if !had_started => return Ok(ResponseEnd::Lost(lost)),
             Some(PieceContent::Lost(lost)) => {
-                stream.finish(lost::end(&lost), host.sink());
+                stream.finish(lost::end(&lost, stream.server()), host.sink());
                 error = Some(lost);
             }
         }

@@ -139,7 +139,8 @@ impl<H: Host> Session<'_, H> {
                             return Ok(Some(stop));
                         }
                         slept = limits.sleep(self.scaled(wait.time)) => if let Err(error) = slept {
-                            self.end(&mut stream, end(&error));
+                            let end = end(&error, stream.server());
+                            self.end(&mut stream, end);
                             return Ok(None);
                         }
                     }

@@ -11,7 +11,7 @@ use upstream::Stream;
 /// A sentence about what went wrong.
 pub fn message(trouble: &Trouble) -> Cow<'_, str> {
     match trouble {
-        Trouble::Lost(error) => Cow::Owned(sentence(error)),
+        Trouble::Lost(error) => Cow::Owned(sentence(error, None)),
         other => other.message(),
     }
 }
@@ -19,13 +19,16 @@ pub fn message(trouble: &Trouble) -> Cow<'_, str> {
 /// Ends the stream with this trouble as its error. `advice` follows the provider's message.
 pub fn write(trouble: &Trouble, advice: Option<&str>, redactor: &Redactor, stream: &mut Stream, sink: &mut dyn Sink) {
     match trouble {
-        Trouble::Lost(error) => stream.finish(end(error), sink),
+        Trouble::Lost(error) => stream.finish(end(error, stream.server()), sink),
         Trouble::Refused(head, _) if (300..400).contains(&head.status) => {
             let to = redactor.url(head.header("location").unwrap_or("nowhere"));
-            let message = format!(
-                "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
-                head.status
-            );
+            let message = match stream.server() {
+                Some(server) => format!("{server} redirects to another address, which is not followed"),
+                None => format!(
+                    "HTTP {}: redirected to {to}, which is not followed; if it is right, give it as --base-url",
+                    head.status
+                ),
+            };
             stream.error("redirected", &message, false, sink);
         }
         Trouble::Refused(head, body) => {

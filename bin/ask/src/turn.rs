@@ -29,6 +29,10 @@ pub struct TurnOptions {
     pub streams: bool,
     /// The name of an answer to which the provider gives no id; without one it is made of the request.
     pub id: Option<String>,
+    /// Whether the ids of output items go along, see [`StreamOptions::item_ids`].
+    pub item_ids: bool,
+    /// Whether errors are for a client of a service, see [`StreamOptions::server`].
+    pub is_for_client: bool,
 }
 
 /// One turn, ready to become a request.
@@ -42,6 +46,8 @@ pub struct TurnDraft {
     pub form: RequestForm,
     conversation: Conversation,
     id: Option<String>,
+    item_ids: bool,
+    is_for_client: bool,
     /// The tools in OpenAI's shape, as JSON on one line.
     tools: Option<String>,
 }
@@ -60,7 +66,7 @@ impl TurnDraft {
         params.extend(provider.settings.params.iter().cloned());
         let mut headers = options.headers;
         headers.extend(provider.headers());
-        let id = options.id;
+        let (id, item_ids, is_for_client) = (options.id, options.item_ids, options.is_for_client);
         let options = RequestOptions {
             model,
             base_url: provider.base_url.clone(),
@@ -80,6 +86,8 @@ impl TurnDraft {
             form: RequestForm { is_whole: false, tools: ToolsForm::Native },
             conversation: Conversation::default(),
             id,
+            item_ids,
+            is_for_client,
             tools,
         };
         if is_tag {
@@ -221,6 +229,8 @@ impl TurnDraft {
             fallback: form.is_whole,
             id: Some(self.id.clone().unwrap_or_else(|| request.name())),
             redactor: self.redactor().clone(),
+            server: self.is_for_client.then(|| upstream::host_of(self.url())),
+            item_ids: self.item_ids,
             max_frame: Some(self.provider.settings.max_frame),
         }
     }

@@ -222,7 +222,7 @@ impl ReplayRun<'_> {
             ResponseEnd::Ended(_) => {}
             ResponseEnd::Lost(error) => {
                 host.set_time(None, false);
-                stream.finish(end(&error), host.sink());
+                stream.finish(end(&error, None), host.sink());
             }
             ResponseEnd::Stopped(signal) => self.status = Status::Signal(signal),
         }

@@ -86,7 +86,7 @@ pub struct ServiceArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Access")]
 pub struct AccessArgs {
-    /// A file of the keys that clients may send, one a line; needed for any address but this machine's own
+    /// A file of the keys that clients may send, one a line, which SIGHUP reads again; needed for any address but this machine's own
     #[arg(long, value_name = "FILE", conflicts_with = "no_key")]
     pub key_file: Option<PathBuf>,
     /// Ask for no key, where one would be made at the start because a COMMAND answers
@@ -180,7 +180,7 @@ impl Args {
             );
         }
         let keys = match &access.key_file {
-            Some(path) => Keys { hashes: ::args::file(path, keys::read_keys)?, made: None },
+            Some(path) => Keys::read(path)?,
             None if !has_command || access.no_key => Keys::default(),
             None => Keys::make()?,
         };

@@ -58,19 +58,21 @@ impl Service {
         };
         let pass = self.gate.check(&request, local, route);
         let sent_key = key_of(request.headers());
-        let key = sent_key.and_then(|key| self.keys.find(key));
-        line.key = key.map(|key| self.keys.name(key));
+        let (key, has_keys) = {
+            let keys = self.keys.borrow();
+            let key = sent_key.and_then(|key| keys.find(key));
+            line.key = key.map(|key| keys.name(key));
+            (key, !keys.hashes.is_empty())
+        };
         let mut exchange = Exchange::new(phase, self.log.clone(), line);
+        let front = route.front_of_errors(request.uri().path(), request.headers());
         let origin = pass.as_ref().ok().and_then(|pass| pass.origin.clone());
         let answered = match pass {
             Err(refusal) => Err(refusal),
             Ok(pass) if pass.is_preflight => Ok(gate::preflight(request.headers())),
-            Ok(_) if key.is_none() && route.needs_key() && !self.keys.hashes.is_empty() => {
-                Err(Refusal::unauthorized(sent_key.is_some()))
-            }
+            Ok(_) if key.is_none() && route.needs_key() && has_keys => Err(Refusal::unauthorized(sent_key.is_some())),
             Ok(_) => self.serve(request, &Admitted { id: id.clone(), route, key, passed }, &mut exchange).await,
         };
-        let front = route.front();
         let mut response = answered.unwrap_or_else(|refusal| {
             exchange.line().error = Some(refusal.failure.code.clone());
             refusal.response(front)

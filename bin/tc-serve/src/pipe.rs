@@ -160,6 +160,13 @@ impl Pipe {
         state.count();
     }
 
+    /// Takes the id that the provider, which speaks `api`, gave to the answer.
+    pub fn set_id(&self, api: &str, id: &str) {
+        if let Output::Answer(encoder) = &mut self.0.borrow_mut().output {
+            encoder.set_id(api, id);
+        }
+    }
+
     /// Whether the last byte of the answer was encoded, so that a source may stop.
     pub fn is_done(&self) -> bool {
         let state = self.0.borrow();

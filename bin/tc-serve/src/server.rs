@@ -12,7 +12,7 @@ pub use phase::ConnectionPhase;
 use crate::args::Settings;
 use crate::command::Command;
 use crate::http::Service;
-use crate::log;
+use crate::log::{self, Notices};
 use crate::source::Source;
 use crate::startup;
 use crate::upstream::Upstream;
@@ -22,7 +22,8 @@ use listener::Listener;
 use std::rc::Rc;
 use std::time::Duration;
 use stdio::{Failure, Signals, Status};
-use tokio::io::Interest;
+use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::net::UnixStream;
 use tokio::task::LocalSet;
 
 /// Serves until a signal comes.
@@ -55,9 +56,12 @@ async fn run(settings: &Settings) -> Result<i32> {
     let reaching = Rc::clone(&service);
     tokio::task::spawn_local(async move { reaching.warn_unreachable().await });
     let mut connections = Connections::new(Rc::clone(&service), settings.limits, ending.clone());
+    // Where no file has keys, SIGHUP ends the process, as it does when its terminal closes.
+    let hangups = service.has_key_files().then(stdio::hangups).transpose()?.map(UnixStream::from_std).transpose()?;
     startup::print(settings, &listener.address(), &notices)?;
     let signal = tokio::select! {
         signal = signalled(&signals) => signal?,
+        failure = read_keys(&service, hangups, &notices) => return Err(failure.into()),
         () = connections.accept(&listener) => unreachable!("connections are accepted until a signal comes"),
     };
     drop(listener);
@@ -75,12 +79,23 @@ async fn run(settings: &Settings) -> Result<i32> {
     Ok(signal)
 }
 
+/// Reads the files of keys again with each byte of `hangups`.
+async fn read_keys(service: &Service, hangups: Option<UnixStream>, notices: &Notices) -> Failure {
+    let Some(mut hangups) = hangups else { return std::future::pending().await };
+    loop {
+        if let Err(error) = hangups.read_u8().await {
+            return Failure::Limit { what: "signals cannot be watched", error };
+        }
+        service.read_keys_again(notices);
+    }
+}
+
 /// Waits for a signal.
 async fn signalled(signals: &Signals) -> Result<i32, Failure> {
     use std::os::fd::AsFd as _;
     let limit = |error| Failure::Limit { what: "signals cannot be watched", error };
     let wake = signals.as_fd().try_clone_to_owned().map_err(limit)?;
-    let wake = tokio::net::UnixStream::from_std(wake.into()).map_err(limit)?;
+    let wake = UnixStream::from_std(wake.into()).map_err(limit)?;
     loop {
         if let Some(signal) = signals.seen() {
             return Ok(signal);

@@ -5,7 +5,7 @@ use crate::command::Command;
 use crate::pipe::Pipe;
 use crate::turns::Turns;
 use crate::upstream::Upstream;
-use ::upstream::InboundRequest;
+use ::upstream::{Api, InboundError, InboundRequest};
 use answer::Failure;
 
 /// Where the events of an answer come from.
@@ -25,6 +25,38 @@ impl Source {
             Source::Upstream(upstream) => upstream.run(asked, pipe).await,
             Source::Command(command) => command.run(asked, pipe).await,
         }
+    }
+
+    /// Checks that whoever answers gets all of the conversation of `request`, of a client that speaks `api`.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn check(&self, api: Api, request: &InboundRequest) -> Result<(), InboundError> {
+        match self {
+            Source::Upstream(upstream) => request.check(api, Some(upstream.address())),
+            Source::Command(_) => request.check(api, None),
+        }
+    }
+
+    /// Whether a file has the key of the provider.
+    pub fn has_key_file(&self) -> bool {
+        matches!(self, Source::Upstream(upstream) if upstream.has_key_file())
+    }
+
+    /// Reads the file with the key of the provider again, if there is one.
+    ///
+    /// # Errors
+    /// One line for a file without a usable key.
+    pub fn read_key_again(&self) -> anyhow::Result<()> {
+        match self {
+            Source::Upstream(upstream) => upstream.read_key_again(),
+            Source::Command(_) => Ok(()),
+        }
+    }
+
+    /// Whether the ids of a provider of the client's own API stay. A command may ask any number of times, so that its answer is none of a provider's.
+    pub fn keeps_ids(&self) -> bool {
+        matches!(self, Source::Upstream(_))
     }
 
     /// The models that a client may ask for.

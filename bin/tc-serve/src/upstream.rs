@@ -13,7 +13,7 @@ pub use direct::{Direct, Passed};
 use crate::asked::Asked;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use ::upstream::{ListedModel, listed_models, models_request};
+use ::upstream::{Api, ListedModel, listed_models, models_request};
 use answer::Failure;
 use anyhow::{Result, bail};
 use ask::{
@@ -91,6 +91,7 @@ impl Upstream {
         let provider = Arc::new(provider);
         let direct = Direct {
             provider: Arc::clone(&provider),
+            renewed: RefCell::default(),
             network: network.clone(),
             is_taped: recorder.is_some(),
             connection: connection.settings(),
@@ -113,11 +114,38 @@ impl Upstream {
         })
     }
 
+    /// Whether the key of the provider is in a file.
+    pub fn has_key_file(&self) -> bool {
+        self.network.is_some() && self.provider.has_key_file()
+    }
+
+    /// Reads the key of the provider again, if it is in a file.
+    ///
+    /// # Errors
+    /// One line for a file without a usable key.
+    pub fn read_key_again(&self) -> Result<()> {
+        if !self.has_key_file() {
+            return Ok(());
+        }
+        let mut provider = Provider::clone(&self.provider);
+        provider.take_key()?;
+        if let Some(recorder) = &self.recorder {
+            recorder.borrow_mut().set_redactor(provider.redactor());
+        }
+        *self.direct.renewed.borrow_mut() = Some(Arc::new(provider));
+        Ok(())
+    }
+
+    /// The API of the provider, and its address.
+    pub fn address(&self) -> (Api, &str) {
+        (self.provider.api, &self.provider.route.url)
+    }
+
     /// See [`crate::source::Source::run`].
     pub async fn run(&self, asked: Asked, pipe: &Pipe) {
         if let Err(error) = self.ask(asked, pipe).await {
             // What is wrong with the address was found at the start, so this is about what the client sent.
-            let message = self.provider.redactor().text(&format!("{error:#}")).into_owned();
+            let message = self.direct.current().redactor().text(&format!("{error:#}")).into_owned();
             pipe.fail("invalid_request", &message, 400, None);
         }
     }
@@ -172,11 +200,8 @@ impl Upstream {
         let is_same_api = asked.api == self.provider.api;
         let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api, &self.provider.route.url);
         if !left_out.is_empty() {
-            let mut message =
+            let message =
                 format!("left out, since {} has no such parameter: {}", self.provider.api.name(), left_out.join(", "));
-            if left_out.iter().any(|name| name == "previous_response_id") {
-                message = format!("answers are not stored, the history has to be in the request; {message}");
-            }
             let warning = Warning::new(host.command(), "parameter_left_out", &message);
             host.sink().write(0, &warning.into());
         }
@@ -197,8 +222,10 @@ impl Upstream {
             headers: if is_same_api { asked.headers.clone() } else { vec![] },
             streams: true,
             id: Some(asked.id.clone()),
+            item_ids: asked.api == Api::OpenaiResponses,
+            is_for_client: true,
         };
-        let mut turn = TurnDraft::new(Arc::clone(&self.provider), options);
+        let mut turn = TurnDraft::new(self.direct.current(), options);
         turn.check_model()?;
         turn.converse(std::mem::take(&mut inbound.conversation));
         let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();

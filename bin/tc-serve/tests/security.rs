@@ -49,6 +49,48 @@ fn pages_of_other_sites_reach_nothing() {
 }
 
 #[test]
+fn sighup_reads_the_files_of_keys_again() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("sighup-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (clients, provider) = (folder.join("clients"), folder.join("provider"));
+    let write = |file: &std::path::Path, key: &str| std::fs::write(file, format!("{key}\n")).expect("a file");
+    write(&clients, "the-old-key-of-clients");
+    write(&provider, "the-old-key-of-ours");
+    let upstream = Upstream::new();
+    let [clients_file, provider_file] = [&clients, &provider].map(|file| file.to_str().expect("UTF-8").to_owned());
+    let options = ["--key-file", &clients_file, "--api-key-file", &provider_file];
+    let mut service = Service::of(&upstream.url(), &options);
+    let send = |service: &Service, key: &str| {
+        service.send("POST", CHAT, &format!("{JSON}authorization: Bearer {key}\r\n"), STREAM)
+    };
+    // The key that the provider gets of a request of this client's.
+    let provider_key = |service: &Service, key: &str| {
+        let mut client = send(service, key);
+        let mut call = upstream.next();
+        call.send(&answer("hi"));
+        drop(call.stream);
+        assert_eq!(client.rest().status, 200);
+        let key = call.head.lines().find_map(|line| line.strip_prefix("authorization: Bearer ")).map(str::to_owned);
+        key.expect("a key")
+    };
+    assert_eq!(provider_key(&service, "the-old-key-of-clients"), "the-old-key-of-ours");
+    write(&clients, "the-new-key-of-clients");
+    write(&provider, "the-new-key-of-ours");
+    service.signal(Signal::HUP);
+    service.line(|line| line.contains("SIGHUP: the files of keys were read again"));
+    assert_eq!(send(&service, "the-old-key-of-clients").rest().status, 401);
+    assert_eq!(provider_key(&service, "the-new-key-of-clients"), "the-new-key-of-ours");
+    // A file that cannot be used changes nothing.
+    write(&clients, "short");
+    std::fs::remove_file(&provider).expect("it is there");
+    service.signal(Signal::HUP);
+    service.line(|line| line.contains("clients") && line.contains("stay as they were"));
+    service.line(|line| line.contains("provider") && line.contains("stay as they were"));
+    assert_eq!(provider_key(&service, "the-new-key-of-clients"), "the-new-key-of-ours");
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn a_key_is_asked_for_and_is_nowhere_in_an_answer() {
     let file = std::env::temp_dir().join(format!("tc-serve-keys-{}", std::process::id()));
     std::fs::write(&file, "# clients\nkey-of-the-first-one\nkey-of-another-one\n").expect("a file");

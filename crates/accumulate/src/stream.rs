@@ -288,6 +288,7 @@ impl OpenStream {
                 tool_id: Some((&call.id).into()),
                 tool_name: is_first.then(|| (&call.name).into()),
                 arguments: Some((&more).into()),
+                provider: call.provider.as_deref().filter(|_| is_first).map(Json::of),
                 ..ToolCallDelta::default()
             },
         );

@@ -106,11 +106,11 @@ impl Draft {
             (Step::Reasoning { text, provider }, _) => {
                 blocks.push(Block::Reasoning { text: (*text).to_owned(), provider: provider.map(str::to_owned) });
             }
-            (Step::CallBegin { id, name }, _) => blocks.push(Block::Call {
+            (Step::CallBegin { id, name, provider }, _) => blocks.push(Block::Call {
                 id: (*id).to_owned(),
                 name: (*name).to_owned(),
                 arguments: String::new(),
-                provider: None,
+                provider: provider.map(str::to_owned),
                 is_complete: false,
             }),
             (Step::CallArguments(more), Some(Block::Call { arguments, .. })) => arguments.push_str(more),
@@ -146,7 +146,7 @@ impl Draft {
                 Block::Text(text) => take(&Step::Text(text)),
                 Block::Refusal(text) => take(&Step::Refusal(text)),
                 Block::Call { id, name, arguments, provider, is_complete } => {
-                    take(&Step::CallBegin { id, name });
+                    take(&Step::CallBegin { id, name, provider: provider.as_deref() });
                     if !arguments.is_empty() {
                         take(&Step::CallArguments(arguments));
                     }

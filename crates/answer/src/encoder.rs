@@ -8,7 +8,8 @@ use crate::options::AnswerOptions;
 use crate::step::Step;
 use crate::turn::Turn;
 use crate::writer::StreamWriter;
-use event::{Event, Kind};
+use event::payload::StreamStart;
+use event::{Event, Kind, Text};
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,19 @@ impl Page {
         if self.front.has_choices() { self.options.choices.unwrap_or(u32::MAX) } else { 1 }
     }
 
+    /// Takes the id of an answer of the provider `api`, if it stays.
+    fn set_id(&mut self, api: &str, id: &str) {
+        // Chunks of some servers of chat completions have no id; the time stands for it there, so that the ids of calls differ.
+        let is_time = self.front == Front::Chat && id.bytes().all(|b| b.is_ascii_digit());
+        if !self.options.keeps_ids || api != self.front.name() || id.is_empty() || id == self.options.id || is_time {
+            return;
+        }
+        if let Some(writer) = &mut self.writer {
+            writer.set_id(id);
+        }
+        self.options.provider_id = Some(id.to_owned());
+    }
+
     /// Writes one step; a whole answer keeps it in the draft.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
         if choice >= self.choices() {
@@ -75,7 +89,18 @@ impl Encoder {
             turn.dropped.other_choices += 1;
             return;
         }
+        if event.kind() == Kind::StreamStart {
+            let start = StreamStart::read(event);
+            let [api, id] = [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
+            page.set_id(&api, &id);
+        }
         turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
+    }
+
+    /// Takes the id of the answer before its first event: the provider `api` may think for long behind it, and the answer may have to begin. It does
+    /// nothing unless [`AnswerOptions::keeps_ids`].
+    pub fn set_id(&mut self, api: &str, id: &str) {
+        self.page.set_id(api, id);
     }
 
     /// Takes the end of the events, and appends the rest: all of it for a whole answer. A whole answer that failed writes nothing, see

@@ -1,5 +1,7 @@
 //! Why an answer failed, for the status of the response or for its stream.
 
+use crate::front::openai_error;
+use event::Raw;
 use event::payload::Error;
 
 /// Why an answer failed.
@@ -13,6 +15,19 @@ pub struct Failure {
     pub message: String,
     /// How long to wait before another try, in milliseconds.
     pub retry_after_ms: Option<u64>,
+    /// The member of the request that is wrong.
+    pub param: Option<String>,
+    /// The error of the provider.
+    pub provider: Option<ProviderError>,
+}
+
+/// The error as a provider reported it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProviderError {
+    /// The name of the provider's API.
+    pub api: String,
+    /// Its own error, as JSON.
+    pub json: String,
 }
 
 /// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first that a code contains counts.
@@ -45,16 +60,52 @@ const WORDS: [(&str, u16); 23] = [
 impl Failure {
     /// A failure with the status that fits its code.
     pub fn new(code: &str, message: &str) -> Failure {
-        Failure { status: status_of(code), code: code.to_owned(), message: message.to_owned(), retry_after_ms: None }
+        Failure { status: status_of(code), code: code.to_owned(), message: message.to_owned(), ..Failure::default() }
     }
 
-    /// The failure that an `error` event reports.
-    pub(crate) fn of_event(error: &Error<'_>) -> Failure {
+    /// The failure that an `error` event of a stream of the provider `api` reports.
+    pub fn of_event(error: &Error<'_>, api: &str) -> Failure {
         let status = error.status.and_then(|n| u16::try_from(n).ok()).filter(|n| (400..600).contains(n));
-        let made = Failure::new(&error.code.str(), &error.message.str());
-        // A conversation that is too long is the client's to mend, with whatever status the upstream reports it (llama.cpp: 500).
-        let status = if made.code == "context_overflow" { 400 } else { status.unwrap_or(made.status) };
-        Failure { status, retry_after_ms: error.retry_after_ms, ..made }
+        let message = error.message.str();
+        // A person reads the status in the message, a client has it beside the message.
+        let prefix = status.map(|status| format!("HTTP {status}: ")).unwrap_or_default();
+        let made = Failure::new(&error.code.str(), message.strip_prefix(&prefix).unwrap_or(&message));
+        // A conversation that is too long is the client's to mend, with whatever status the upstream reports it (llama.cpp: 500). A body that has too
+        // many bytes has a status of its own.
+        let is_overflow = made.code == "context_overflow" && status != Some(413);
+        let status = if is_overflow { 400 } else { status.unwrap_or(made.status) };
+        let provider = error.provider.map(|json| ProviderError { api: api.to_owned(), json: json.text().into_owned() });
+        Failure { status, retry_after_ms: error.retry_after_ms, provider, ..made }
+    }
+
+    /// The text `key` of the error of a provider that speaks one of `apis`.
+    pub(crate) fn provider_text(&self, apis: &[&str], key: &str) -> Option<String> {
+        let provider = self.provider.as_ref().filter(|provider| apis.contains(&provider.api.as_str()))?;
+        let text = Raw::parse(&provider.json).ok()?.get_str(key)?;
+        // An event of a stream may be its own error, and the word is its kind then.
+        (!text.is_empty() && text != "error").then(|| text.into_owned())
+    }
+
+    /// Whether the error of a provider that speaks one of `apis` has `key` with the value `null`.
+    pub(crate) fn provider_has_null(&self, apis: &[&str], key: &str) -> bool {
+        let provider = self.provider.as_ref().filter(|provider| apis.contains(&provider.api.as_str()));
+        provider.is_some_and(|p| Raw::parse(&p.json).is_ok_and(|json| json.get(key).is_some_and(Raw::is_null)))
+    }
+
+    /// The `details` of an error of the Messages API, as JSON: the provider's own, or the word by which clients know that a thread is not kept.
+    pub(crate) fn details(&self) -> Option<String> {
+        if self.code == "thread_not_found" {
+            return Some(r#"{"error_code":"thread_not_found"}"#.to_owned());
+        }
+        let provider = self.provider.as_ref().filter(|provider| provider.api == "anthropic")?;
+        let details = Raw::parse(&provider.json).ok()?.get("details").filter(|details| details.is_object())?;
+        Some(details.text().to_owned())
+    }
+
+    /// Whether the account has used up what it may use: waiting does not help.
+    pub(crate) fn is_quota(&self) -> bool {
+        let word = |key| self.provider_text(openai_error::APIS, key).is_some_and(|word| word.contains("quota"));
+        self.status == 429 && (self.code.contains("quota") || word("code") || word("type"))
     }
 
     /// The word that OpenAI's APIs use for this failure, so that clients match on it.
@@ -71,6 +122,7 @@ impl Failure {
     /// The `type` of an OpenAI error with this status.
     pub(crate) fn openai_type(&self) -> &'static str {
         match self.status {
+            _ if self.code == "insufficient_quota" => "insufficient_quota",
             401 => "authentication_error",
             403 => "permission_error",
             404 => "not_found_error",
@@ -100,6 +152,7 @@ mod tests {
             (r#""code":"http_429","retry_after_ms":1500"#, 429, Some(1500)),
             (r#""code":"http_503","status":503"#, 503, None),
             (r#""code":"context_overflow","status":500"#, 400, None),
+            (r#""code":"context_overflow","status":413"#, 413, None),
             (r#""code":"overloaded_error""#, 529, None),
             (r#""code":"authentication_error""#, 401, None),
             (r#""code":"idle_timeout""#, 504, None),
@@ -111,7 +164,7 @@ mod tests {
         ] {
             let line = format!(r#"{{"type":"error",{fields}}}"#);
             let mut scanner = Scanner::default();
-            let failure = Failure::of_event(&Error::read(&scanner.read(&line).unwrap()));
+            let failure = Failure::of_event(&Error::read(&scanner.read(&line).unwrap()), "openai-chat");
             assert_eq!((failure.status, failure.retry_after_ms), (status, retry), "{fields}");
         }
     }

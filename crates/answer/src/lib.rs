@@ -17,7 +17,7 @@ mod writer;
 pub use draft::{Block, ChoiceDraft, Draft};
 pub use dropped::Dropped;
 pub use encoder::{Encoder, Form};
-pub use failure::Failure;
+pub use failure::{Failure, ProviderError};
 pub use front::Front;
 pub use options::{AnswerOptions, NamespacedName};
 pub use step::{Step, Usage};

@@ -1,10 +1,16 @@
 //! What an answer says besides what the model wrote.
 
-/// What an answer says besides what the model wrote. Nothing of it comes from a clock: the same events and options give the same bytes.
+/// What an answer says besides what the model wrote. But for `clock` the same events and options give the same bytes.
 #[derive(Clone, Debug, Default)]
 pub struct AnswerOptions {
     /// The id of the answer, without the prefix of a front such as `chatcmpl-`.
     pub id: String,
+    /// Whether the ids of a provider of the front's own API stay: a later request of the client may refer to them.
+    pub keeps_ids: bool,
+    /// The id that the provider gave to the answer, which takes the place of one made of `id`. An [`crate::Encoder`] sets it by the events.
+    pub provider_id: Option<String>,
+    /// The seconds since 1970 now, for `completed_at` of OpenAI Responses; `null` without it.
+    pub clock: Option<fn() -> u64>,
     /// The model that the client asked for; the upstream's name of it counts where this is empty.
     pub model: String,
     /// When the request came: seconds since 1970.

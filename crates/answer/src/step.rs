@@ -28,6 +28,8 @@ pub enum Step<'a> {
         id: &'a str,
         /// The tool's name, never empty.
         name: &'a str,
+        /// What must go back to the provider with it, as far as it is known: JSON, by the name of the API.
+        provider: Option<&'a str>,
     },
     /// The next bytes of the arguments of the call that is open, never empty. All of them up to here are the beginning of a JSON object.
     CallArguments(&'a str),

@@ -30,6 +30,8 @@ const MOST_CHOICES: u32 = 128;
 pub(crate) struct Turn {
     /// The upstream's name of the model; empty before `stream_start`.
     pub model: String,
+    /// The name of the upstream's API; empty before `stream_start`.
+    api: String,
     /// The tokens so far.
     pub usage: Usage,
     /// Why the answer failed, if it did.
@@ -76,8 +78,12 @@ impl Turn {
         }
         match event.kind() {
             Kind::StreamStart => {
-                if let Some(model) = StreamStart::read(event).model.filter(|_| self.model.is_empty()) {
+                let start = StreamStart::read(event);
+                if let Some(model) = start.model.filter(|_| self.model.is_empty()) {
                     self.model = model.str().into_owned();
+                }
+                if let Some(api) = start.api {
+                    self.api = api.str().into_owned();
                 }
             }
             Kind::ContentDelta => {
@@ -103,7 +109,7 @@ impl Turn {
             }
             Kind::Retract => self.retract(event, take),
             Kind::SessionStats => self.stats(&SessionStats::read(event)),
-            Kind::Error => self.fail(Failure::of_event(&Error::read(event)), take),
+            Kind::Error => self.fail(Failure::of_event(&Error::read(event), &self.api), take),
             Kind::StreamEnd => {
                 let end = StreamEnd::read(event);
                 self.end(end.finish_reason, end.provider_finish_reason.map(Text::str).as_deref(), take);

@@ -16,6 +16,9 @@ pub(crate) trait StreamWriter {
     /// sent none yet.
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>);
 
+    /// Takes the id that the provider gave to the answer. What was written under another one stays.
+    fn set_id(&mut self, id: &str);
+
     /// Appends what keeps the connection alive, between two steps after `Begin`: a comment, unless the API has an event for it. Some clients count
     /// only events as a sign of life.
     fn keep_alive(&mut self, out: &mut Vec<u8>) {

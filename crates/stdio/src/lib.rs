@@ -38,7 +38,7 @@ pub use limits::{check_descriptors, thread};
 pub use options::{Emit, Filter};
 pub use output::{Output, reader_gone};
 pub use reader::LineReader;
-pub use signals::{Signals, each_signal};
+pub use signals::{Signals, each_signal, hangups};
 pub use status::{Failure, Outcome, Status, message};
 pub use terminal::terminal;
 pub use view::view;

@@ -1,7 +1,7 @@
 //! SIGINT and SIGTERM, seen between reads instead of in the middle of a line.
 
 use crate::{Failure, thread};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -79,6 +79,20 @@ pub fn each_signal(mut take: impl FnMut(i32) + Send + 'static) -> Result<(), Fai
             take(i32::try_from(latest.load(Ordering::Relaxed)).unwrap_or(SIGTERM));
         }
     })
+}
+
+/// Takes over SIGHUP for this process: a byte comes out of the stream for each.
+///
+/// # Errors
+/// [`Failure::Limit`].
+pub fn hangups() -> Result<UnixStream, Failure> {
+    let register = || {
+        let (wake, write) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(SIGHUP, write)?;
+        Ok(wake)
+    };
+    register().map_err(limit)
 }
 
 fn watched() -> std::io::Result<(UnixStream, Arc<AtomicUsize>)> {

@@ -195,9 +195,15 @@ fn has(list: Raw<'_>, word: &str) -> Option<bool> {
     list.is_array().then(|| list.items().any(|item| item.str().is_some_and(|s| s == word)))
 }
 
-fn host(url: &str) -> Option<&str> {
+/// The host of an address and its port, without a user.
+pub(crate) fn host(url: &str) -> Option<&str> {
     let authority = url.split_once("://")?.1.split(['/', '?', '#']).next()?;
     authority.rsplit('@').next()
+}
+
+/// The host of an address with its port, without what may be a credential, for messages.
+pub fn host_of(url: &str) -> String {
+    host(url).unwrap_or("the model's server").to_owned()
 }
 
 /// A name for what is known of a model at a server: the SHA-256 of all three, in hexadecimal digits. What may be a credential in the

@@ -3,7 +3,7 @@
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
@@ -131,10 +131,21 @@ impl Conversation {
 
     /// Appends a user's message.
     pub fn push_user(&mut self, text: &str) {
-        let mut fields = Map::new();
-        fields.insert("role".into(), "user".into());
-        fields.insert("content".into(), text.into());
-        self.messages.push(Message::new(fields));
+        self.messages.push(Message::user(text));
+    }
+
+    /// The id of a result that would be dropped, since the answer before it has no such call. `is_verbatim`: any call before it will do, since the
+    /// messages are sent as the client wrote them.
+    pub(crate) fn result_without_call(&self, is_verbatim: bool) -> Option<&str> {
+        if is_verbatim {
+            let mut called = HashSet::new();
+            return self.messages.iter().find_map(|message| {
+                called.extend(message.calls().iter().map(|call| call.id.to_owned()));
+                let id = message.tool_call_id();
+                (message.role() == "tool" && !called.contains(id)).then_some(id)
+            });
+        }
+        crate::request::dropped_result(&self.messages)
     }
 
     /// How many messages of the assistant follow the last message of the user.
@@ -184,6 +195,14 @@ impl Message {
     /// A message of these members.
     pub(crate) fn new(fields: Map<String, Value>) -> Message {
         Message { fields, ran: Vec::new() }
+    }
+
+    /// A user's message.
+    pub(crate) fn user(text: &str) -> Message {
+        let mut fields = Map::new();
+        fields.insert("role".into(), "user".into());
+        fields.insert("content".into(), text.into());
+        Message::new(fields)
     }
 
     /// `system`, `developer`, `user`, `assistant` or `tool`.

@@ -34,13 +34,26 @@ impl Failure {
         Failure { code: code.to_owned(), message: message.into(), retryable, ..Failure::default() }
     }
 
-    /// This failure with a remedy, where there is one. `native`: the request had tools.
-    pub(crate) fn advised(mut self, native: bool) -> Failure {
+    /// This failure of an HTTP response in words for a client of a service, who sees the status beside them. `server` names who answered.
+    pub(crate) fn for_client(&mut self, server: &str) {
+        let Some(status) = self.status else { return };
+        if let Some(message) = self.message.strip_prefix(&format!("HTTP {status}: ")) {
+            self.message = match message {
+                NO_MESSAGE | UNNAMED => format!("{server} answered with the status {status} and without a message"),
+                message => message.to_owned(),
+            };
+        }
+    }
+
+    /// This failure with a remedy, where there is one. `native`: the request had tools; `is_for_client`: whoever reads it knows neither options nor
+    /// a log.
+    pub(crate) fn advised(mut self, native: bool, is_for_client: bool) -> Failure {
         if self.is_overflow() {
             self.code = "context_overflow".to_owned();
             self.retryable = false;
-            self.message = format!("{}; {}", self.message, overflow::REMEDY);
-        } else if native && self.refuses_tools() {
+            let remedy = if is_for_client { overflow::REMEDY_OF_CLIENTS } else { overflow::REMEDY };
+            self.message = format!("{}; {remedy}", self.message);
+        } else if native && !is_for_client && self.refuses_tools() {
             self.message =
                 format!("{}; --tools-mode auto (or tag) puts the tools into the prompt instead", self.message);
         }
@@ -91,7 +104,7 @@ impl Failure {
             None => Failure { message: sentence(body), ..Failure::default() },
         };
         failure.message =
-            format!("HTTP {status}: {}", if failure.message.is_empty() { "no message" } else { &failure.message });
+            format!("HTTP {status}: {}", if failure.message.is_empty() { NO_MESSAGE } else { &failure.message });
         failure.code = format!("http_{status}");
         failure.status = Some(status);
         failure.retryable = retryable(status);
@@ -130,10 +143,16 @@ impl Failure {
         });
         let retryable =
             status.is_some_and(retryable) || RETRYABLE.iter().any(|w| code.to_ascii_lowercase().contains(w));
-        let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| "the provider reports an error".to_owned());
+        let message = message.filter(|m| !m.is_empty()).unwrap_or_else(|| UNNAMED.to_owned());
         Failure { code, message, retryable, provider, status: None }
     }
 }
+
+/// What stands for the message of a body that has none.
+const NO_MESSAGE: &str = "no message";
+
+/// What stands for the message of an error object that has none.
+const UNNAMED: &str = "the provider reports an error";
 
 fn says_something(error: Raw<'_>) -> bool {
     error.entries().next().is_some() || error.str().is_some_and(|e| !e.is_empty())

@@ -27,12 +27,14 @@ mod usage;
 mod verbatim;
 
 pub use api::Api;
-pub use capability::{Answer, Question, Server, ServerKind, capability_key, plain_url, questions, server_questions};
+pub use capability::{
+    Answer, Question, Server, ServerKind, capability_key, host_of, plain_url, questions, server_questions,
+};
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
-    InboundError, InboundRequest, NamespacedTool, forwarded_headers, inbound, inbound_size, parameters_for,
-    request_event,
+    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, forwarded_headers, inbound, inbound_size,
+    parameters_for, request_event,
 };
 pub use models::{ListedModel, listed_models, models_request};
 pub use passed::passed_request;

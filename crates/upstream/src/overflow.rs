@@ -5,6 +5,10 @@
 /// What a person can do about it.
 pub(crate) const REMEDY: &str = "leave old messages out of the log (docs/protocol.md shows how), lower max_tokens, or ask a model with a longer context";
 
+/// What a client can do about it.
+pub(crate) const REMEDY_OF_CLIENTS: &str =
+    "send fewer or shorter messages, lower the most tokens of the answer, or ask a model with a longer context";
+
 /// Words that providers have for it alone, as codes or types.
 const CODES: [&str; 9] = [
     "context_overflow",

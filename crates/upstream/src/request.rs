@@ -22,7 +22,8 @@ pub(crate) use address::{headers, url};
 pub use options::{RequestError, RequestOptions};
 
 use crate::Api;
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Message};
+pub(crate) use gate::dropped_result;
 use gate::gated;
 use results::with_text_results;
 use serde_json::Value;
@@ -57,11 +58,15 @@ impl Request {
 /// When the conversation is empty, or a message cannot be put into the API's shape.
 pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Result<Request, RequestError> {
     let provider = api.provider();
-    if talk.messages.is_empty() && options.system.is_none() {
-        return Err(RequestError::Empty);
-    }
     let verbatim = talk.verbatim.as_ref().filter(|verbatim| verbatim.fits(provider.name, talk.messages.len()));
     let verbatim = verbatim.filter(|_| options.dialect.is_none() && options.system.is_none());
+    let is_partial = verbatim.is_some_and(|verbatim| verbatim.is_partial);
+    if !is_partial && talk.verbatim.as_ref().is_some_and(|verbatim| verbatim.is_partial) {
+        return Err(RequestError::Partial);
+    }
+    if !is_partial && talk.messages.is_empty() && options.system.is_none() {
+        return Err(RequestError::Empty);
+    }
     let client = talk.client;
     // A conversation may be large, and each copy of it is freed before the next is made.
     let made = |talk: Conversation| match options.dialect {
@@ -75,7 +80,8 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         }
         None => (provider.body)(&talk, options),
     };
-    let talk = gated(talk);
+    // What stands for the messages of a partial request is replaced by the client's own.
+    let talk = if is_partial { Conversation::of(vec![Message::user("-")]) } else { gated(talk) };
     let mut body = made(if provider.has_refusals { talk } else { talk.with_refusals_as_text() })?;
     if let Some(verbatim) = verbatim {
         verbatim.put(&mut body);

@@ -86,7 +86,9 @@ impl Stream {
     pub fn error_body(&mut self, status: u16, body: &[u8], advice: Option<&str>, out: &mut dyn Sink) {
         let body = String::from_utf8_lossy(body);
         let mut failure = Failure::of_body(status, &self.reader.turn.redacted(&body));
-        if let Some(advice) = advice {
+        if let Some(server) = self.server() {
+            failure.for_client(server);
+        } else if let Some(advice) = advice {
             failure.message = format!("{}; {advice}", failure.message);
         }
         self.fail(&failure, out);
@@ -127,6 +129,16 @@ impl Stream {
     /// Whether an `error` event was written.
     pub fn failed(&self) -> bool {
         self.reader.turn.has_failed()
+    }
+
+    /// The name of the API, and the id of the response, which the provider may have sent long before the first event.
+    pub fn id(&self) -> Option<(&'static str, &str)> {
+        Some((self.reader.api.name(), self.reader.turn.response_id()?))
+    }
+
+    /// The name of the server, where errors are for a client of a service.
+    pub fn server(&self) -> Option<&str> {
+        self.reader.turn.server()
     }
 
     /// The fields of `session_stats`. Tokens come from the provider; the caller may set the rest (times, retries, fallbacks)
@@ -237,8 +249,9 @@ impl Reader {
     }
 
     fn too_long(&mut self, out: &mut dyn Sink) {
+        let option = if self.turn.server().is_some() { "--max-answer" } else { "--max-line" };
         let message = format!(
-            "the provider sent more than {} bytes without the end of an event or of a JSON value; raise --max-line if that is right",
+            "the provider sent more than {} bytes without the end of an event or of a JSON value; raise {option} if that is right",
             self.max_frame
         );
         self.turn.error(&Failure::new("frame_too_long", message, false), out);
@@ -261,6 +274,10 @@ impl Reader {
                     let what = match self.first {
                         Some(_) => "the stream ended before the provider's end mark",
                         None => "the response was empty",
+                    };
+                    let what = match self.turn.server() {
+                        Some(server) => format!("{server}: {what}"),
+                        None => what.to_owned(),
                     };
                     self.turn.error(&Failure::new("disconnected", what, true), out);
                     Some(FinishReason::Cut)

@@ -244,7 +244,7 @@ impl Turn {
     /// error again is dropped.
     pub(crate) fn error(&mut self, failure: &Failure, out: &mut dyn Sink) {
         let native = self.options.tools_mode.as_deref() == Some("native");
-        let failure = failure.clone().advised(native).redacted(&self.options.redactor);
+        let failure = failure.clone().advised(native, self.options.server.is_some()).redacted(&self.options.redactor);
         let said = (failure.code.clone(), failure.message.clone());
         if self.error.as_ref() == Some(&said) {
             return;
@@ -297,6 +297,21 @@ impl Turn {
 
     pub(crate) fn is_marked(&self) -> bool {
         self.marked
+    }
+
+    /// The response's id so far.
+    pub(crate) fn response_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// See [`StreamOptions::server`].
+    pub(crate) fn server(&self) -> Option<&str> {
+        self.options.server.as_deref()
+    }
+
+    /// See [`StreamOptions::item_ids`].
+    pub(crate) fn has_item_ids(&self) -> bool {
+        self.options.item_ids
     }
 
     pub(crate) fn has_started(&self) -> bool {

@@ -1,6 +1,6 @@
 //! A conversation as its client wrote it, for an upstream of the same API.
 
-use crate::carried::is_carried;
+use crate::carried::{is_carried, is_made_here};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -14,18 +14,25 @@ pub(crate) struct Verbatim {
     members: Arc<Map<String, Value>>,
     /// How many messages they became.
     messages: usize,
+    /// The rest of the conversation is at the provider: the request refers to it.
+    pub(crate) is_partial: bool,
 }
 
 impl Verbatim {
-    /// Keeps `members` of a request in `api`, which became so many messages.
-    pub(crate) fn new(api: &'static str, mut members: Map<String, Value>, messages: usize) -> Verbatim {
+    /// Keeps `members` of a request in `api`, which became so many messages. `is_partial` claims that it refers to others.
+    pub(crate) fn new(
+        api: &'static str,
+        mut members: Map<String, Value>,
+        messages: usize,
+        is_partial: bool,
+    ) -> Verbatim {
         // Servers reject an empty list, and a choice without tools (https://github.com/open-webui/open-webui/issues/26655).
         if members.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
             members.shift_remove("tools");
             members.shift_remove("tool_choice");
         }
         drop_foreign_reasoning(api, &mut members);
-        Verbatim { api, members: Arc::new(members), messages }
+        Verbatim { api, members: Arc::new(members), messages, is_partial }
     }
 
     /// Whether they may go to an upstream of `api` for a conversation that now has so many messages.
@@ -46,11 +53,13 @@ impl Verbatim {
                 None => _ = body.shift_remove(*name),
             }
         }
+        // Whether the provider stores the answer is the client's to say: without a word of it the API does, and a later request may refer to it.
+        body.shift_remove("store");
     }
 }
 
-/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API would look up by an id of ours: OpenAI rejects
-/// an item without encrypted content that it has not stored (github.com/vercel/ai/issues/7543).
+/// Takes out reasoning of other providers, which answers of ours carry, and reasoning that the API would look up by an id that was made here: OpenAI
+/// rejects an item without encrypted content that it has not stored (github.com/vercel/ai/issues/7543).
 fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
     fn text<'v>(value: &'v Value, key: &str) -> &'v str {
         value.get(key).and_then(Value::as_str).unwrap_or_default()
@@ -61,7 +70,7 @@ fn drop_foreign_reasoning(api: &str, members: &mut Map<String, Value>) {
             items.retain(|item| {
                 let encrypted = text(item, "encrypted_content");
                 let content = item.get("content").and_then(Value::as_array).is_some_and(|content| !content.is_empty());
-                let is_looked_up = !text(item, "id").is_empty() && encrypted.is_empty() && !content;
+                let is_looked_up = is_made_here(text(item, "id")) && encrypted.is_empty() && !content;
                 text(item, "type") != "reasoning" || !(is_carried(encrypted) || is_looked_up)
             });
         }

@@ -36,6 +36,9 @@ fn shown(api: Api, request: &InboundRequest) -> String {
     if request.include_usage {
         writeln!(out, "# include_usage").unwrap();
     }
+    for reference in &request.references {
+        writeln!(out, "# reference: {} is {:?} {}", reference.member, reference.kind, reference.id).unwrap();
+    }
     for note in &request.notes {
         writeln!(out, "# note: {note}").unwrap();
     }

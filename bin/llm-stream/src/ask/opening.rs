@@ -39,6 +39,8 @@ impl<'s> Opening<'s> {
             headers: vec![],
             streams: settings.streams,
             id: None,
+            item_ids: false,
+            is_for_client: false,
         };
         let turn = TurnDraft::new(Arc::new(provider), turn);
         let mut opening = Opening { settings, recorder: recorder.map(RefCell::new), turn };

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use std::path::{Path, PathBuf};
 
 /// The keys that clients may send.
 #[derive(Clone, Debug, Default)]
@@ -10,6 +11,8 @@ pub struct Keys {
     pub hashes: Vec<[u8; 32]>,
     /// The key that was made at the start, to be printed.
     pub made: Option<String>,
+    /// The file that holds the keys.
+    pub file: Option<PathBuf>,
 }
 
 impl Keys {
@@ -20,7 +23,15 @@ impl Keys {
     pub fn make() -> Result<Keys> {
         let key = random().context("/dev/urandom: no key can be made; give one with --key-file")?;
         let key = key.iter().fold("tp-".to_owned(), |key, byte| key + &format!("{byte:02x}"));
-        Ok(Keys { hashes: vec![hash(&key)], made: Some(key) })
+        Ok(Keys { hashes: vec![hash(&key)], made: Some(key), file: None })
+    }
+
+    /// The keys of a file.
+    ///
+    /// # Errors
+    /// One line for a file that cannot be read, or whose keys cannot be used.
+    pub fn read(file: &Path) -> Result<Keys> {
+        Ok(Keys { hashes: ::args::file(file, read_keys)?, made: None, file: Some(file.to_owned()) })
     }
 
     /// The place of `key` in the list. Takes the same time for every key of the same length.
@@ -61,7 +72,7 @@ fn hash(key: &str) -> [u8; 32] {
 ///
 /// # Errors
 /// One line for a file without a key, and for a key that is too short or has other characters.
-pub fn read_keys(text: &str) -> Result<Vec<[u8; 32]>> {
+fn read_keys(text: &str) -> Result<Vec<[u8; 32]>> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let keys: Vec<[u8; 32]> = lines
         .map(|key| {
@@ -85,8 +96,11 @@ mod tests {
 
     #[test]
     fn a_key_is_found_by_its_whole_text() {
-        let keys =
-            Keys { hashes: read_keys("# mine\n\n0123456789abcdef\n  another-key-of-mine \n").unwrap(), made: None };
+        let keys = Keys {
+            hashes: read_keys("# mine\n\n0123456789abcdef\n  another-key-of-mine \n").unwrap(),
+            made: None,
+            file: None,
+        };
         assert_eq!(keys.find("0123456789abcdef"), Some(0));
         assert_eq!(keys.find("another-key-of-mine"), Some(1));
         assert_eq!(keys.find("0123456789abcde"), None);

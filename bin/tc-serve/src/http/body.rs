@@ -84,10 +84,19 @@ pub async fn inbound(api: Api, body: &Bytes, share: &mut Share) -> Result<Inboun
         let read = tokio::task::spawn_blocking(move || ::upstream::inbound(api, &body));
         read.await.map_err(|_| Refusal::new(500, "internal_error", "the body was not read"))?
     };
-    read.map_err(|e| match e {
-        InboundError::TooMany => Refusal::new(413, "body_too_long", e.to_string()),
-        e => Refusal::new(400, "invalid_request_error", e.to_string()),
-    })
+    read.map_err(refused)
+}
+
+/// The refusal of a request with this error.
+pub fn refused(error: InboundError) -> Refusal {
+    let (status, code) = match &error {
+        InboundError::TooMany => (413, "body_too_long"),
+        InboundError::NotFound { code, .. } => (400, *code),
+        _ => (400, "invalid_request_error"),
+    };
+    let mut refusal = Refusal::new(status, code, error.to_string());
+    refusal.failure.param = error.member().map(str::to_owned);
+    refusal
 }
 
 /// The bytes that are read without another thread, which takes a millisecond at most.

@@ -1,7 +1,7 @@
 //! What a path is for.
 
 use answer::Front;
-use hyper::Method;
+use hyper::{HeaderMap, Method};
 
 /// What a path is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,17 @@ impl Route {
         }
     }
 
+    /// The API in whose shape errors are written: that of the path, also of a path which only that API has elsewhere, such as
+    /// `/v1/messages/batches`, or that of a client of Anthropic's, which names the version of its API.
+    pub fn front_of_errors(self, path: &str, headers: &HeaderMap) -> Option<Front> {
+        let is_below = |front: &Front| {
+            let tail = front.path().strip_prefix("/v1").unwrap_or(front.path());
+            path.split_once(tail).is_some_and(|(_, rest)| rest.is_empty() || rest.starts_with('/'))
+        };
+        let by_header = || headers.contains_key("anthropic-version").then_some(Front::Messages);
+        self.front().or_else(|| Front::ALL.into_iter().find(is_below)).or_else(by_header)
+    }
+
     /// The methods that it has.
     pub fn methods(self) -> &'static [Method] {
         match self {
@@ -104,6 +115,25 @@ mod tests {
             ("/v1/messages/batches", Route::Unknown),
         ] {
             assert_eq!(Route::of(path), route, "{path}");
+        }
+    }
+
+    #[test]
+    fn an_error_has_the_shape_of_the_path_or_of_the_client() {
+        let claude: HeaderMap = [("anthropic-version", "2023-06-01")]
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .into_iter()
+            .collect();
+        for (path, front) in [
+            ("/v1/messages/batches", Some(Front::Messages)),
+            ("/v1/v1/messages/x", Some(Front::Messages)),
+            ("/v1/responses/resp_1", Some(Front::Responses)),
+            ("/v1/messagesx", None),
+            ("/v1/models/x", None),
+        ] {
+            let route = Route::of(path);
+            assert_eq!(route.front_of_errors(path, &HeaderMap::new()), front, "{path}");
+            assert_eq!(route.front_of_errors(path, &claude), front.or(Some(Front::Messages)), "{path}");
         }
     }
 }

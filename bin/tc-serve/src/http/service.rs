@@ -5,7 +5,7 @@ use super::passed_paths::PassedPaths;
 use super::route::Route;
 use crate::args::{Keys, Limits, Settings};
 use crate::budget::Budget;
-use crate::log::LogLines;
+use crate::log::{LogLines, Notices};
 use crate::pipe::PipeSettings;
 use crate::places::{KeyPlace, Places};
 use crate::server::Ending;
@@ -23,7 +23,7 @@ pub struct Service {
     pub(super) pipe: PipeSettings,
     pub(super) gate: Gate,
     pub(super) passed: PassedPaths,
-    pub(super) keys: Keys,
+    pub(super) keys: RefCell<Keys>,
     pub(super) limits: Limits,
     pub(super) keep_alive: Duration,
     pub(super) extras: bool,
@@ -77,7 +77,7 @@ impl Service {
             },
             passed: settings.passed.clone(),
             gate: Gate::new(&settings.hosts, &settings.origins),
-            keys: settings.keys.clone(),
+            keys: RefCell::new(settings.keys.clone()),
             limits: settings.limits,
             keep_alive: settings.keep_alive,
             extras: settings.extras,
@@ -99,6 +99,23 @@ impl Service {
     /// Waits until nothing is left of what was started for requests that have ended.
     pub async fn ended(&self) {
         self.source.ended().await;
+    }
+
+    /// Whether a file has keys that [`Service::read_keys_again`] would read.
+    pub fn has_key_files(&self) -> bool {
+        self.keys.borrow().file.is_some() || self.source.has_key_file()
+    }
+
+    /// Reads the files of keys again: those of the clients, and that of the provider. Keys of a file that cannot be used stay as they are.
+    pub fn read_keys_again(&self, notices: &Notices) {
+        let file = self.keys.borrow().file.clone();
+        let of_clients = file.map(|file| Keys::read(&file).map(|keys| *self.keys.borrow_mut() = keys));
+        for read in of_clients.into_iter().chain([self.source.read_key_again()]) {
+            if let Err(error) = read {
+                notices.warn("keys_not_read", &format!("SIGHUP: {error:#}; the keys of this file stay as they were"));
+            }
+        }
+        notices.warn("keys_read", "SIGHUP: the files of keys were read again");
     }
 
     /// An id that no other request has, which cannot be guessed.

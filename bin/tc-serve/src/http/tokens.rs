@@ -21,6 +21,7 @@ impl Service {
         let mut share = self.pipe.budget.share();
         let (headers, bytes) = body::read(request, body::JSON, &self.limits, &mut share).await?;
         let request = body::inbound(Api::Anthropic, &bytes, &mut share).await?;
+        self.source.check(Api::Anthropic, &request).map_err(body::refused)?;
         let estimate = request.estimated_tokens();
         let asked = Asked {
             share,

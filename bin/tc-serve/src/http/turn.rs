@@ -35,6 +35,7 @@ impl Service {
         let api = api_of(front);
         let inbound = body::inbound(api, &bytes, &mut share).await?;
         exchange.line().notes.clone_from(&inbound.notes);
+        self.source.check(api, &inbound).map_err(body::refused)?;
         let wants_events = admitted.route == Route::Events;
         let is_stream = inbound.streams || wants_events;
         let (output, kind) = if wants_events {
@@ -110,11 +111,13 @@ impl Service {
         inbound: &InboundRequest,
         body: &Bytes,
     ) -> AnswerOptions {
-        let created = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         AnswerOptions {
             id: admitted.id.clone(),
+            keeps_ids: self.source.keeps_ids(),
+            provider_id: None,
+            clock: Some(now),
             model: inbound.model.clone().unwrap_or_default(),
-            created,
+            created: now(),
             choices: Some(
                 inbound.params.get("n").and_then(serde_json::Value::as_u64).map_or(1, |n| n.clamp(1, 128) as u32),
             ),
@@ -125,6 +128,11 @@ impl Service {
             namespaced_tools: inbound.namespaced_tools.iter().map(namespaced_name).collect(),
         }
     }
+}
+
+/// The seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 fn namespaced_name(tool: &::upstream::NamespacedTool) -> NamespacedName {

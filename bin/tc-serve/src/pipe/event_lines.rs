@@ -1,8 +1,8 @@
 //! The events themselves as the answer.
 
 use answer::Failure;
-use event::payload::Error;
-use event::{Event, Kind};
+use event::payload::{Error, StreamStart};
+use event::{Event, Kind, Text};
 
 /// Events as lines, or as server-sent events whose id is the number of the line.
 #[derive(Debug, Default)]
@@ -10,6 +10,8 @@ pub struct EventLines {
     /// Whether the lines are server-sent events.
     pub is_sse: bool,
     lines: u64,
+    /// The name of the API of the upstream.
+    api: String,
     /// Why the answer failed, if it did.
     pub failure: Option<Failure>,
     /// Whether an event with content was written.
@@ -27,14 +29,12 @@ impl EventLines {
         match event.kind() {
             Kind::Error => {
                 let error = Error::read(event);
-                self.failure.get_or_insert_with(|| Failure {
-                    status: error.status.and_then(|status| u16::try_from(status).ok()).unwrap_or(502),
-                    code: error.code.str().into_owned(),
-                    message: error.message.str().into_owned(),
-                    retry_after_ms: error.retry_after_ms,
-                });
+                self.failure.get_or_insert_with(|| Failure::of_event(&error, &self.api));
             }
-            Kind::StreamStart | Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
+            Kind::StreamStart => {
+                self.api = StreamStart::read(event).api.map(Text::str).unwrap_or_default().into_owned()
+            }
+            Kind::StreamEnd | Kind::SessionStats | Kind::Warning => {}
             _ => self.has_content = true,
         }
         self.lines += 1;

@@ -7,7 +7,6 @@ use ::upstream::{Api, ServerKind};
 use ask::{TurnDraft, TurnOptions};
 use hyper::body::Bytes;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// The most bytes of an answer: `/tokenize` lists each token.
 const TOKENS: usize = 64 << 20;
@@ -42,8 +41,10 @@ async fn counted(direct: &Direct, servers: &Servers, mut asked: Asked, body: &By
         headers: vec![],
         streams: false,
         id: None,
+        item_ids: false,
+        is_for_client: true,
     };
-    let mut turn = TurnDraft::new(Arc::clone(provider), options);
+    let mut turn = TurnDraft::new(direct.current(), options);
     turn.converse(std::mem::take(&mut asked.request.conversation));
     let request = turn.request(turn.form).ok()?;
     let request: Value = serde_json::from_str(&request.body).ok()?;

@@ -1,12 +1,13 @@
 //! Requests to a provider beside those for answers: its models, whether it can be reached, and paths that are passed.
 
 use crate::log::Notices;
-use ::upstream::{Request, error_message, models_request, passed_request};
+use ::upstream::{Request, error_message, host_of, models_request, passed_request};
 use answer::Failure;
 use ask::{ConnectionSettings, Provider, sentence};
 use client::{Body, Error, Head, Network, PieceContent, Response, TimeLimits, retry_after};
 use hyper::body::Bytes;
 use serde_json::Value;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -25,6 +26,8 @@ const ERROR: usize = 1 << 20;
 pub struct Direct {
     /// Who is asked.
     pub provider: Arc<Provider>,
+    /// The provider with the key that its file had last.
+    pub renewed: RefCell<Option<Arc<Provider>>>,
     /// `None` if every answer is recorded.
     pub network: Option<Network>,
     /// Whether a tape is used. Then nobody is asked what only changes an answer, because a replay must give the same one without a network.
@@ -36,12 +39,17 @@ pub struct Direct {
 }
 
 impl Direct {
+    /// The provider with the key that counts now.
+    pub fn current(&self) -> Arc<Provider> {
+        Arc::clone(self.renewed.borrow().as_ref().unwrap_or(&self.provider))
+    }
+
     /// The provider's list of models as it comes: the smallest request that needs its address, its key and its answer to be right.
     ///
     /// # Errors
     /// Why there is no list. A status of [`lacks`] means that the provider answers, and has none.
     pub async fn list(&self) -> Result<String, Failure> {
-        let request = models_request(self.provider.api, &self.provider.request_options());
+        let request = models_request(self.provider.api, &self.current().request_options());
         self.fetch(request, Bytes::new(), MODELS).await
     }
 
@@ -73,7 +81,10 @@ impl Direct {
         if let Err(failure) = reached
             && matches!(&*failure.code, UNREACHABLE | TIMEOUT)
         {
-            self.notices.warn(UNREACHABLE, &format!("{}; requests get an error until then", failure.message));
+            self.notices.warn(
+                UNREACHABLE,
+                &format!("{}; requests get an error until then; check --base-url and the server", failure.message),
+            );
         }
     }
 
@@ -81,7 +92,8 @@ impl Direct {
     pub async fn post(&self, path: &str, headers: &[(String, String)], body: &Value, most: usize) -> Option<Value> {
         let json = ("content-type".to_owned(), "application/json".to_owned());
         let headers = [&[json], headers].concat();
-        let request = passed_request(self.provider.api, &self.provider.request_options(), "POST", path, None, &headers);
+        let request =
+            passed_request(self.provider.api, &self.current().request_options(), "POST", path, None, &headers);
         let answer = self.fetch(request, body.to_string().into(), most).await.ok()?;
         serde_json::from_str(&answer).ok()
     }
@@ -99,7 +111,7 @@ impl Direct {
         let failure = |code: &str, message: String| Failure {
             status: 502,
             code: code.to_owned(),
-            message: self.provider.redactor().text(&message).into_owned(),
+            message: self.current().redactor().text(&message).into_owned(),
             ..Failure::default()
         };
         let Some(network) = &self.network else {
@@ -122,7 +134,7 @@ impl Direct {
         headers: &[(String, String)],
         bytes: Bytes,
     ) -> Result<(Head, Passed), Failure> {
-        let options = self.provider.request_options();
+        let options = self.current().request_options();
         let request = passed_request(self.provider.api, &options, method, path, query, headers);
         let deadline = self.connection.timeout.map(|time| Instant::now() + time);
         let limits = TimeLimits { idle: Some(self.connection.idle_timeout), deadline };
@@ -134,7 +146,7 @@ impl Direct {
             _ => {
                 let bytes = whole(&mut body, ERROR).await.map_err(|error| self.lost(&error))?;
                 // A server may repeat the key that it was sent.
-                let text = self.provider.redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
+                let text = self.current().redactor().text(&String::from_utf8_lossy(&bytes)).into_owned();
                 Ok((head, Passed::Refusal(text.into())))
             }
         }
@@ -148,7 +160,8 @@ impl Direct {
     /// The failure of a request without an answer.
     pub fn lost(&self, error: &Error) -> Failure {
         let (status, code) = if error.is_timeout() { (504, TIMEOUT) } else { (502, UNREACHABLE) };
-        let message = self.provider.redactor().text(&sentence(error)).into_owned();
+        let message =
+            self.current().redactor().text(&sentence(error, Some(&host_of(&self.provider.route.url)))).into_owned();
         Failure { status, code: code.to_owned(), message, ..Failure::default() }
     }
 
@@ -161,8 +174,9 @@ impl Direct {
                 401 | 403 => "upstream_key_refused".to_owned(),
                 _ => "upstream_failed".to_owned(),
             },
-            message: self.provider.redactor().text(&message).into_owned(),
+            message: self.current().redactor().text(&message).into_owned(),
             retry_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            ..Failure::default()
         }
     }
 }

@@ -61,6 +61,10 @@ impl Host for PipeHost<'_> {
         self.pipe.is_done().then_some(Ok(()))
     }
 
+    fn set_id(&mut self, api: &str, id: &str) {
+        self.pipe.set_id(api, id);
+    }
+
     fn set_kept(&mut self, bytes: usize) {
         self.pipe.set_kept(bytes);
     }

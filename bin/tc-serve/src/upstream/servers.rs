@@ -46,7 +46,8 @@ impl Servers {
 }
 
 async fn ask(direct: &Direct, model: &str) -> Server {
-    let Direct { provider, network: Some(network), is_taped: false, .. } = direct else { return Server::default() };
+    let Direct { network: Some(network), is_taped: false, .. } = direct else { return Server::default() };
+    let provider = direct.current();
     let is_near = provider.route.is_local || provider.route.url.starts_with("http:");
     let options = RequestOptions { model: model.to_owned(), ..provider.request_options() };
     for question in server_questions(provider.api, &options, is_near) {

@@ -55,6 +55,10 @@ impl ChatStream {
 }
 
 impl StreamWriter for ChatStream {
+    fn set_id(&mut self, id: &str) {
+        self.envelope.set_id(id);
+    }
+
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
         match *step {
             Step::Begin => self.delta(choice, model, out, |o| {
@@ -73,7 +77,7 @@ impl StreamWriter for ChatStream {
                     });
                 }
             }
-            Step::CallBegin { id, name } => {
+            Step::CallBegin { id, name, .. } => {
                 let place = *self.places.of(choice);
                 self.delta(choice, model, out, |o| place.begin(o, id, name));
             }

@@ -57,7 +57,7 @@ struct Writer {
 impl Writer {
     fn new(options: &AnswerOptions) -> Writer {
         Writer {
-            id: options.id.clone(),
+            id: message::id(options),
             model: options.model.clone(),
             index: 0,
             open: None,
@@ -169,6 +169,10 @@ impl Writer {
 }
 
 impl StreamWriter for Writer {
+    fn set_id(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
+    }
+
     fn step(&mut self, choice: u32, step: &Step<'_>, model: &str, out: &mut Vec<u8>) {
         // This API has one answer.
         if self.is_done || (choice > 0 && !matches!(step, Step::Usage(_) | Step::Failed(_))) {
@@ -194,7 +198,7 @@ impl StreamWriter for Writer {
                 self.block(OpenBlock::Refusal, out);
                 self.delta("text_delta", "text", text, out);
             }
-            Step::CallBegin { id, name } => {
+            Step::CallBegin { id, name, .. } => {
                 self.close(out);
                 // Claude Code crashes without `input` (github.com/farion1231/cc-switch/issues/2556).
                 self.start(

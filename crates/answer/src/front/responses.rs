@@ -24,7 +24,7 @@ use crate::writer::{FrontRow, StreamWriter};
 use envelope::{Envelope, Outcome};
 use event::Object;
 use event::payload::FinishReason;
-use item::{CallHead, EncryptedItem, Item, ItemStatus, Part};
+use item::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
@@ -50,6 +50,8 @@ struct Writer {
     held: usize,
     /// The id of the open item.
     id: String,
+    /// The id that the provider gave to the item that begins next.
+    next_id: Option<String>,
     finish: Option<FinishReason>,
     is_done: bool,
 }
@@ -66,6 +68,7 @@ impl Writer {
             open: None,
             held: 0,
             id: String::new(),
+            next_id: None,
             finish: None,
             is_done: false,
         }
@@ -104,7 +107,8 @@ impl Writer {
 
     fn open(&mut self, item: Item, out: &mut Vec<u8>) {
         self.close(ItemStatus::Completed, out);
-        self.id = item.id(&self.envelope.id, self.index);
+        let own = self.next_id.take().filter(|_| !item.is_call());
+        self.id = own.unwrap_or_else(|| item.id(&self.envelope.id, self.index));
         self.open = Some(item);
         let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
         self.event("response.output_item.added", out, |o| _ = o.int("output_index", index).raw("item", &json));
@@ -229,9 +233,25 @@ impl Writer {
             self.reasoning_text(piece, out);
         }
         let Some(provider) = provider else { return };
+        match ItemData::of(provider) {
+            Some(ItemData::Begins(id)) => {
+                self.close(ItemStatus::Completed, out);
+                self.next_id = Some(id);
+                return;
+            }
+            // The end of an item that has begun under the provider's id, or of one without text.
+            Some(ItemData::Ends { id, json }) if self.begins(&id, out) => {
+                if let Some(Item::Reasoning { own, .. }) = &mut self.open {
+                    self.held += json.len();
+                    *own = Some(json);
+                }
+                return self.close(ItemStatus::Completed, out);
+            }
+            _ => {}
+        }
         let foreign = carried(provider, ROW.name);
         if foreign.is_some() && !matches!(self.open, Some(Item::Reasoning { .. })) {
-            self.open(Item::Reasoning { text: String::new(), carried: None }, out);
+            self.open(Item::reasoning(), out);
         }
         if let Some(Item::Reasoning { carried, .. }) = &mut self.open {
             *carried = foreign;
@@ -243,9 +263,17 @@ impl Writer {
         }
     }
 
+    /// Whether the provider's reasoning `id` is open; it begins if its id was announced.
+    fn begins(&mut self, id: &str, out: &mut Vec<u8>) -> bool {
+        if self.next_id.as_deref() == Some(id) {
+            self.open(Item::reasoning(), out);
+        }
+        self.id == id && matches!(self.open, Some(Item::Reasoning { .. }))
+    }
+
     fn reasoning_text(&mut self, piece: &str, out: &mut Vec<u8>) {
         if !matches!(self.open, Some(Item::Reasoning { .. })) {
-            self.open(Item::Reasoning { text: String::new(), carried: None }, out);
+            self.open(Item::reasoning(), out);
             self.item_event("response.reasoning_summary_part.added", out, |o| {
                 o.int("summary_index", 0).object("part", |o| item::summary(o, ""));
             });
@@ -259,13 +287,14 @@ impl Writer {
         });
     }
 
-    fn call(&mut self, id: &str, name: &str, out: &mut Vec<u8>) {
+    fn call(&mut self, id: &str, name: &str, provider: Option<&str>, out: &mut Vec<u8>) {
         let is_custom = self.custom_tools.iter().any(|tool| tool == name);
         let tool = self.namespaced_tools.iter().find(|tool| tool.full_name == name);
         let head = CallHead {
             call_id: id.to_owned(),
             name: tool.map_or(name, |tool| &tool.name).to_owned(),
             namespace: tool.map(|tool| tool.namespace.clone()),
+            item_id: provider.and_then(item::call_id),
         };
         self.open(Item::call(head, is_custom), out);
     }
@@ -331,6 +360,10 @@ impl Writer {
 }
 
 impl StreamWriter for Writer {
+    fn set_id(&mut self, id: &str) {
+        self.envelope.set_id(id);
+    }
+
     fn kept(&self) -> usize {
         if self.is_done { 0 } else { self.output.len() + self.held }
     }
@@ -349,7 +382,7 @@ impl StreamWriter for Writer {
             Step::Reasoning { text, provider } => self.reasoning(text, provider, out),
             Step::Text(text) => self.message(false, text, out),
             Step::Refusal(text) => self.message(true, text, out),
-            Step::CallBegin { id, name } => self.call(id, name, out),
+            Step::CallBegin { id, name, provider } => self.call(id, name, provider, out),
             Step::CallArguments(piece) => self.arguments(piece, out),
             Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
             Step::End { reason, .. } => self.end(reason, out),

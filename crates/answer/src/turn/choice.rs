@@ -208,6 +208,9 @@ impl ChoiceTurn {
             if let Some(name) = delta.tool_name.filter(|_| call.name.is_empty()) {
                 call.name = name.str().into_owned();
             }
+            if let Some(provider) = delta.provider {
+                call.provider = Some(provider.text().into_owned());
+            }
             if call.state == CallState::Open {
                 delta.arguments.unwrap_or_default().append_to(&mut call.arguments);
             }

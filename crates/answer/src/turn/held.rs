@@ -92,7 +92,7 @@ impl HeldCall {
     /// never has the empty arguments that many clients read as `{}`.
     pub fn send(&mut self, out: &mut Emitter<'_, '_>) -> bool {
         if !std::mem::replace(&mut self.has_begun, true) {
-            out.emit(&Step::CallBegin { id: &self.id, name: &self.name });
+            out.emit(&Step::CallBegin { id: &self.id, name: &self.name, provider: self.provider.as_deref() });
         }
         if let Some(more) = self.arguments.get(self.sent..).filter(|more| !more.is_empty()) {
             out.emit(&Step::CallArguments(more));

@@ -41,7 +41,7 @@ fn line(step: &Step<'_>, out: &mut String) {
         Step::Reasoning { text, provider: Some(data) } => writeln!(out, "reasoning {text:?} {data}"),
         Step::Text(text) => writeln!(out, "text {text:?}"),
         Step::Refusal(text) => writeln!(out, "refusal {text:?}"),
-        Step::CallBegin { id, name } => writeln!(out, "call {id} {name}"),
+        Step::CallBegin { id, name, .. } => writeln!(out, "call {id} {name}"),
         Step::CallArguments(more) => writeln!(out, "  {more}"),
         Step::CallEnd { arguments, provider } => writeln!(out, "end of call {arguments} {}", provider.unwrap_or("")),
         Step::End { reason, provider: None } => writeln!(out, "end {}", reason.name()),

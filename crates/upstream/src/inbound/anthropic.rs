@@ -2,6 +2,7 @@
 
 use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
 use super::notes::{Notes, quoted};
+use super::references;
 use super::request::{InboundError, InboundRequest};
 use crate::Api;
 use crate::carried::carried;
@@ -25,6 +26,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
     }
     let mut talk = ConversationDraft::default();
     system(members.get("system"), &mut talk);
+    let before = talk.len();
     let messages = members.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
         let content = message.get("content");
@@ -42,7 +44,9 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
             None => notes.add(format!("messages[{at}]: not a message with a role, it is skipped")),
         }
     }
-    let mut request = request.end(talk.into_messages(), "messages", notes)?;
+    request.references.extend(references::of_messages(&request.params));
+    let is_empty = talk.len() == before;
+    let mut request = request.end(talk.into_messages(), "messages", is_empty, notes)?;
     request.keep(Api::Anthropic, members);
     Ok(request)
 }

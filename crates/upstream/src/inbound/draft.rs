@@ -175,6 +175,11 @@ impl ConversationDraft {
         self.messages.push(message);
     }
 
+    /// How many messages and texts of the system prompt it has.
+    pub(crate) fn len(&self) -> usize {
+        self.system.len() + self.messages.len()
+    }
+
     /// All messages, the system prompt first.
     pub(crate) fn into_messages(self) -> Vec<Message> {
         let mut messages = self.messages;

@@ -26,7 +26,7 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     request.drop_parallel_without_tools();
     let mut read = Vec::new();
     let mut open = OpenFunctions::default();
-    let Some(Value::Array(messages)) = messages else { return request.end(read, "messages", notes) };
+    let Some(Value::Array(messages)) = messages else { return request.end(read, "messages", true, notes) };
     for (at, value) in messages.into_iter().enumerate() {
         let Value::Object(fields) = value else {
             notes.add(format!("messages[{at}]: not an object, it is skipped"));
@@ -34,7 +34,8 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
         };
         read.extend(message(fields, at, &mut open, &mut notes).map(Message::new));
     }
-    let mut request = request.end(read, "messages", notes)?;
+    let is_empty = read.is_empty();
+    let mut request = request.end(read, "messages", is_empty, notes)?;
     // Other servers of this API may have tools of their own, such as the web search of GLM.
     if !request.provider_tools.is_empty() {
         let members = [("tools", tools), ("tool_choice", choice)];

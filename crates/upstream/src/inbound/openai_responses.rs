@@ -3,6 +3,7 @@
 
 use super::draft::{AssistantDraft, ConversationDraft, file, foreign_reasoning, image, message, result, text};
 use super::notes::{Notes, quoted};
+use super::references::{self, Reference, ReferenceKind};
 use super::request::{InboundError, InboundRequest};
 use super::tools::full_name;
 use crate::Api;
@@ -25,6 +26,8 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         Some(Value::Array(list)) => list.iter().for_each(|item| items.item(item, "instructions", 0, &mut notes)),
         _ => {}
     }
+    items.close();
+    let before = items.talk.len();
     match members.get("input") {
         Some(Value::String(words)) => items.talk.push(message("user", vec![text(words)])),
         Some(Value::Array(list)) => {
@@ -34,7 +37,10 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         _ => {}
     }
     items.close();
-    let mut request = request.end(items.talk.into_messages(), "input", notes)?;
+    request.references = references::of_responses(&request.params);
+    request.references.append(&mut items.references);
+    let is_empty = items.talk.len() == before;
+    let mut request = request.end(items.talk.into_messages(), "input", is_empty, notes)?;
     request.keep(Api::OpenaiResponses, members);
     Ok(request)
 }
@@ -44,6 +50,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
 struct Items {
     talk: ConversationDraft,
     answer: AssistantDraft,
+    references: Vec<Reference>,
 }
 
 impl Items {
@@ -57,7 +64,9 @@ impl Items {
     /// Takes the item at `at` of `member`.
     fn item(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let get = |key: &str| item.get(key).and_then(Value::as_str);
-        let kind = get("type").or_else(|| get("role").map(|_| "message"));
+        // The type of a reference may be left out.
+        let implied = || if get("role").is_some() { Some("message") } else { get("id").map(|_| "item_reference") };
+        let kind = get("type").or_else(implied);
         match kind {
             Some("message") => self.message(item, member, at, notes),
             Some("reasoning") => self.reasoning(item),
@@ -67,6 +76,11 @@ impl Items {
                 let parts = output(item.get("output"), member, at, notes);
                 self.talk.push(result(get("call_id").unwrap_or_default(), parts));
             }
+            Some("item_reference") => self.references.push(Reference {
+                member: format!("{member}[{at}]"),
+                kind: ReferenceKind::Item,
+                id: get("id").unwrap_or_default().to_owned(),
+            }),
             Some(kind) => notes.add(format!("{member}[{at}]: an item of type {} is skipped", quoted(kind))),
             None => notes.add(format!("{member}[{at}]: not an item with a type or a role, it is skipped")),
         }

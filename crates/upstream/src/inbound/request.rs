@@ -2,6 +2,7 @@
 
 use super::choice;
 use super::notes::Notes;
+use super::references::Reference;
 use super::size::MOST_VALUES;
 use super::tools::{InboundTools, NamespacedTool};
 use crate::Api;
@@ -34,6 +35,8 @@ pub struct InboundRequest {
     pub streams: bool,
     /// Whether a chat stream ends with a chunk of usage.
     pub include_usage: bool,
+    /// What it refers to and does not hold, see [`InboundRequest::check`].
+    pub references: Vec<Reference>,
     /// What was left out, a sentence each.
     pub notes: Vec<String>,
 }
@@ -56,6 +59,26 @@ pub enum InboundError {
         /// What is wrong with it.
         why: String,
     },
+    /// The request refers to something that whoever answers cannot know.
+    #[error("{member}: {why}")]
+    NotFound {
+        /// Where the reference is, such as `previous_response_id`.
+        member: String,
+        /// The word by which clients know the error.
+        code: &'static str,
+        /// What is missing, and what to send in its place.
+        why: String,
+    },
+}
+
+impl InboundError {
+    /// The member of the body that is wrong.
+    pub fn member(&self) -> Option<&str> {
+        match self {
+            InboundError::Member { member, .. } | InboundError::NotFound { member, .. } => Some(member),
+            InboundError::NotJson(_) | InboundError::TooMany => None,
+        }
+    }
 }
 
 impl InboundRequest {
@@ -93,20 +116,22 @@ impl InboundRequest {
     /// Keeps the members that became the conversation and the tools, for an upstream of the same API.
     pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
         let messages = self.conversation.messages.len();
-        self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages));
+        let is_partial = !self.references.is_empty();
+        self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages, is_partial));
     }
 
-    /// The request with its messages, which `member` of the body holds.
+    /// The request with its messages. `member` of the body holds them, and `is_empty` claims that nothing of it became one of them.
     ///
     /// # Errors
-    /// When no message is left.
+    /// When no message is left, unless the request refers to others.
     pub(crate) fn end(
         mut self,
         messages: Vec<Message>,
         member: &str,
+        is_empty: bool,
         notes: Notes,
     ) -> Result<InboundRequest, InboundError> {
-        if messages.is_empty() {
+        if is_empty && self.references.is_empty() {
             let notes = notes.into_list();
             let why = notes.iter().find(|note| note.starts_with(member)).map(|note| format!("; {note}"));
             return Err(InboundError::Member {

@@ -40,6 +40,31 @@ pub(crate) fn gated(talk: &Conversation) -> Conversation {
     Conversation::of(out)
 }
 
+/// The id of the first result that [`gated`] drops.
+pub(crate) fn dropped_result(messages: &[Message]) -> Option<&str> {
+    let mut rest = messages;
+    while let [message, after @ ..] = rest {
+        rest = after;
+        match message.role() {
+            "tool" => return Some(message.tool_call_id()),
+            "assistant" if message.get("tool_calls").is_some() => {
+                let until = rest.iter().position(|m| m.role() == "assistant").unwrap_or(rest.len());
+                let (turn, next) = rest.split_at(until);
+                rest = next;
+                if !turn.iter().any(|m| m.role() == "tool") {
+                    continue;
+                }
+                let message = with_valid_calls(message, 0);
+                if let (_, Some(dropped)) = answers(&message.calls(), turn) {
+                    return Some(dropped.tool_call_id());
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The message with calls that have a name, an id and an object as their arguments. `position` keeps made-up ids apart.
 fn with_valid_calls(message: &Message, position: usize) -> Message {
     let mut fields = message.fields().clone();
@@ -73,18 +98,7 @@ fn with_valid_calls(message: &Message, position: usize) -> Message {
 /// One result for each call of `message`, out of the messages up to the next assistant's.
 fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
     let calls = message.calls();
-    let mut found: Vec<Option<&Message>> = vec![None; calls.len()];
-    for result in turn.iter().filter(|m| m.role() == "tool") {
-        let id = result.tool_call_id();
-        let name = result.get_str("name");
-        // A result without an id answers the first open call, of its name if it has one.
-        let mine =
-            |at: &usize| if id.is_empty() { name.is_none_or(|n| n == calls[*at].name) } else { calls[*at].id == id };
-        let open = (0..calls.len()).find(|at| found[*at].is_none() && mine(at));
-        if let Some(at) = open.or_else(|| (0..calls.len()).rev().find(|at| !id.is_empty() && mine(at))) {
-            found[at] = Some(result);
-        }
-    }
+    let (found, _) = answers(&calls, turn);
     calls
         .iter()
         .zip(found)
@@ -94,6 +108,26 @@ fn results(message: &Message, turn: &[Message]) -> Vec<Message> {
             Message::new(fields)
         })
         .collect()
+}
+
+/// The tool's message for each of `calls`, and the first one that answers none of them.
+fn answers<'m>(calls: &[PastCall<'_>], turn: &'m [Message]) -> (Vec<Option<&'m Message>>, Option<&'m Message>) {
+    let mut found: Vec<Option<&Message>> = vec![None; calls.len()];
+    let mut dropped = None;
+    for result in turn.iter().filter(|m| m.role() == "tool") {
+        let id = result.tool_call_id();
+        let name = result.get_str("name");
+        // A result without an id answers the first open call, of its name if it has one.
+        let mine =
+            |at: &usize| if id.is_empty() { name.is_none_or(|n| n == calls[*at].name) } else { calls[*at].id == id };
+        let open = (0..calls.len()).find(|at| found[*at].is_none() && mine(at));
+        if let Some(at) = open.or_else(|| (0..calls.len()).rev().find(|at| !id.is_empty() && mine(at))) {
+            found[at] = Some(result);
+        } else {
+            dropped = dropped.or(Some(result));
+        }
+    }
+    (found, dropped)
 }
 
 /// The result of a call without a tool message.

@@ -82,6 +82,11 @@ pub enum RequestError {
     /// The name of the model goes into the URL and would lead to another path.
     #[error("model {0:?}: not the name of a model")]
     Model(String),
+    /// The client's request refers to an earlier answer, and its form has to change.
+    #[error(
+        "the request refers to an earlier answer, and that goes to the provider as it is or not at all; send the whole conversation"
+    )]
+    Partial,
     /// The conversation has no message to answer.
     #[error("the conversation has no message: give a PROMPT, or a log with \"message\" events on standard input")]
     Empty,

@@ -38,6 +38,7 @@ impl Decoder for OpenaiResponses {
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     self.items.hear(at, text);
+                    self.items[at].announce(turn, out);
                     turn.text(0, text, out);
                 }
             }
@@ -66,6 +67,7 @@ impl Decoder for OpenaiResponses {
                 self.items[at].spoken = true;
                 if let Some(text) = data.get("delta") {
                     self.items.hear(at, text);
+                    self.items[at].announce(turn, out);
                     turn.thinking(0, text, out);
                 }
             }

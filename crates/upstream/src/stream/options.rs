@@ -23,6 +23,10 @@ pub struct StreamOptions {
     pub id: Option<String>,
     /// Takes credentials out of errors, warnings and names: a server may repeat the key that it received. The model's text stays.
     pub redactor: Redactor,
+    /// The name of the server, where errors are for a client of a service, who knows neither its options nor a log.
+    pub server: Option<String>,
+    /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later request may refer to them.
+    pub item_ids: bool,
     /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
     pub max_frame: Option<usize>,
 }

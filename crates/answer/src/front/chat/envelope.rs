@@ -13,8 +13,13 @@ pub(super) struct Envelope {
 
 impl Envelope {
     pub fn new(options: &AnswerOptions, object: &'static str) -> Envelope {
-        let id = format!("chatcmpl-{}", options.id);
+        let id = options.provider_id.clone().unwrap_or_else(|| format!("chatcmpl-{}", options.id));
         Envelope { id, object, created: options.created, model: options.model.clone() }
+    }
+
+    /// Sets the id.
+    pub fn set_id(&mut self, id: &str) {
+        id.clone_into(&mut self.id);
     }
 
     /// Appends one event of the stream; `fill` adds the members that differ.

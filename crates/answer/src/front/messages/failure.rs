@@ -17,13 +17,25 @@ pub(super) fn body(failure: &Failure) -> Vec<u8> {
 
 /// The member `error`.
 pub(super) fn error(o: &mut Object<'_>, failure: &Failure) {
-    let is_overflow = failure.code == "context_overflow";
+    // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is too long.
+    let is_overflow = failure.code == "context_overflow" && failure.status != 413;
+    let own = failure.provider_text(&[super::ROW.name], "type").filter(|_| !is_overflow);
     o.object("error", |o| {
-        o.str("type", if is_overflow { "invalid_request_error" } else { kind(failure.status) });
+        o.str(
+            "type",
+            own.as_deref().unwrap_or(match failure.status {
+                _ if is_overflow => "invalid_request_error",
+                _ if failure.is_quota() => "billing_error",
+                status => kind(status),
+            }),
+        );
         if is_overflow && !failure.message.contains(TOO_LONG) {
             o.str("message", &format!("{TOO_LONG}: {}", failure.message));
         } else {
             o.str("message", &failure.message);
+        }
+        if let Some(details) = failure.details() {
+            o.raw("details", &details);
         }
     });
 }

@@ -1,12 +1,18 @@
 //! The members that a message has in a stream and at once.
 
+use crate::options::AnswerOptions;
 use crate::step::Usage;
 use event::Object;
 use event::payload::FinishReason;
 
+/// The id of the message.
+pub(super) fn id(options: &AnswerOptions) -> String {
+    options.provider_id.clone().unwrap_or_else(|| format!("msg_{}", options.id))
+}
+
 /// The first members of a message.
 pub(super) fn envelope(o: &mut Object<'_>, id: &str, model: &str) {
-    o.str("id", &format!("msg_{id}")).str("type", "message").str("role", "assistant").str("model", model);
+    o.str("id", id).str("type", "message").str("role", "assistant").str("model", model);
 }
 
 /// A block of a call.

@@ -1,6 +1,6 @@
 //! The whole message at once.
 
-use super::message::{envelope, stop_reason, tool_use, usage};
+use super::message::{envelope, id, stop_reason, tool_use, usage};
 use super::opaque::Opaque;
 use crate::draft::{Block, ChoiceDraft, Draft};
 use crate::options::AnswerOptions;
@@ -14,7 +14,7 @@ pub(super) fn whole(options: &AnswerOptions, draft: &Draft, counts: &Usage, mode
     let has_refusal = choice.blocks.iter().any(|b| matches!(b, Block::Refusal(_)));
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
-    envelope(&mut o, &options.id, if options.model.is_empty() { model } else { &options.model });
+    envelope(&mut o, &id(options), if options.model.is_empty() { model } else { &options.model });
     o.array("content", |a| choice.blocks.iter().for_each(|b| block(a, b)));
     let reason = stop_reason(choice.finish.unwrap_or_default(), choice.provider_finish.as_deref(), has_refusal);
     o.str("stop_reason", reason).raw("stop_sequence", "null");

@@ -1,6 +1,7 @@
 //! The response object, with every member that Open Responses demands.
 
 use crate::failure::Failure;
+use crate::front::openai_error;
 use crate::options::AnswerOptions;
 use crate::step::Usage;
 use event::{Object, Raw};
@@ -32,8 +33,11 @@ impl Outcome<'_> {
 
 /// What is the same in every event that has the response.
 pub(super) struct Envelope {
-    /// The id of the answer, without a prefix.
+    /// The id of the answer, without a prefix, of which the ids of items are made.
     pub id: String,
+    /// The id that the provider gave to the answer.
+    own_id: Option<String>,
+    clock: Option<fn() -> u64>,
     created: u64,
     model: String,
     /// Members that repeat the request, JSON with commas between them.
@@ -83,7 +87,19 @@ impl Envelope {
         o.close();
         let echo = String::from_utf8_lossy(&echo);
         let echo = echo[1..echo.len() - 1].to_owned();
-        Envelope { id: options.id.clone(), created: options.created, model: options.model.clone(), echo }
+        Envelope {
+            id: options.id.clone(),
+            own_id: options.provider_id.clone(),
+            clock: options.clock,
+            created: options.created,
+            model: options.model.clone(),
+            echo,
+        }
+    }
+
+    /// Sets the id that the provider gave to the answer.
+    pub fn set_id(&mut self, id: &str) {
+        self.own_id = Some(id.to_owned());
     }
 
     /// Sets the upstream's name of the model, which counts where the request has none.
@@ -96,13 +112,17 @@ impl Envelope {
     /// Appends the response. `output` is its items, with commas between them.
     pub fn write(&self, outcome: &Outcome<'_>, output: &[u8], out: &mut Vec<u8>) {
         let mut o = Object::open(out);
-        o.str("id", &format!("resp_{}", self.id)).str("object", "response").int("created_at", self.created);
-        // When it ended would come from a clock.
-        o.str("status", outcome.status()).raw("completed_at", "null");
+        let made = || format!("resp_{}", self.id);
+        o.str("id", &self.own_id.clone().unwrap_or_else(made)).str("object", "response");
+        o.int("created_at", self.created).str("status", outcome.status());
+        match self.clock.filter(|_| matches!(outcome, Outcome::Completed(_))) {
+            Some(now) => o.int("completed_at", now()),
+            None => o.raw("completed_at", "null"),
+        };
         o.str("model", &self.model).raw("output", &format!("[{}]", String::from_utf8_lossy(output)));
         match outcome {
             Outcome::Failed(failure) => o.object("error", |o| {
-                o.str("code", code(failure)).str("message", &failure.message);
+                o.str("code", &code(failure)).str("message", &failure.message);
             }),
             _ => o.raw("error", "null"),
         };
@@ -123,15 +143,19 @@ impl Envelope {
 }
 
 /// `error.code` of a response that failed: Codex retries unless it is a word that it knows (`codex-api/src/sse/responses.rs`).
-fn code(failure: &Failure) -> &'static str {
-    match (failure.code.as_str(), failure.status) {
+fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
+    let code = match (failure.code.as_str(), failure.status) {
         ("context_overflow", _) => "context_length_exceeded",
         (_, 402) => "insufficient_quota",
-        (code, 429) if code.contains("quota") => "insufficient_quota",
-        (_, 429) => "rate_limit_exceeded",
-        (_, 400 | 422) => "invalid_prompt",
-        _ => "server_error",
-    }
+        _ if failure.is_quota() => "insufficient_quota",
+        (_, 400 | 413 | 422) => "invalid_prompt",
+        (_, status) => match failure.provider_text(openai_error::APIS, "code") {
+            Some(code) => return code.into(),
+            None if status == 429 => "rate_limit_exceeded",
+            None => "server_error",
+        },
+    };
+    code.into()
 }
 
 /// All five counts: Codex drops the end of a response that lacks one.

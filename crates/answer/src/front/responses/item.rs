@@ -14,6 +14,8 @@ pub(super) enum Item {
         text: String,
         /// The data of another provider.
         carried: Option<String>,
+        /// The item as a provider of this API ended it, JSON. A later request has to hold it unchanged.
+        own: Option<String>,
     },
     /// Reasoning that only the API can read.
     Encrypted(EncryptedItem),
@@ -42,6 +44,35 @@ pub(super) struct CallHead {
     pub call_id: String,
     pub name: String,
     pub namespace: Option<String>,
+    /// The id that a provider of this API gave to the item.
+    pub item_id: Option<String>,
+}
+
+/// What a provider of this API tells of its items, in the `provider` data of a step of reasoning.
+#[derive(Debug)]
+pub(super) enum ItemData {
+    /// What follows is the item of this id.
+    Begins(String),
+    /// The reasoning of this id has ended.
+    Ends { id: String, json: String },
+}
+
+impl ItemData {
+    /// Reads `provider`: JSON, by the name of the API.
+    pub fn of(provider: &str) -> Option<ItemData> {
+        let data = Raw::parse(provider).ok()?.get("openai-responses")?;
+        if let Some(id) = data.get_str("begins").filter(|id| !id.is_empty()) {
+            return Some(ItemData::Begins(id.into_owned()));
+        }
+        let item = data.get("item")?;
+        Some(ItemData::Ends { id: item.get_str("id")?.into_owned(), json: item.text().to_owned() })
+    }
+}
+
+/// The id of a call's item in the `provider` data of the call.
+pub(super) fn call_id(provider: &str) -> Option<String> {
+    let id = Raw::parse(provider).ok()?.get("openai-responses")?.get_str("id")?;
+    (!id.is_empty()).then(|| id.into_owned())
 }
 
 /// One part of a message.
@@ -92,6 +123,11 @@ impl Item {
         }
     }
 
+    /// Reasoning before its text.
+    pub fn reasoning() -> Item {
+        Item::Reasoning { text: String::new(), carried: None, own: None }
+    }
+
     pub fn is_call(&self) -> bool {
         matches!(self, Item::Call { .. } | Item::Custom { .. })
     }
@@ -100,7 +136,9 @@ impl Item {
     pub fn id(&self, answer: &str, index: u32) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
-            Item::Encrypted(EncryptedItem { id: Some(id), .. }) => return id.clone(),
+            Item::Encrypted(EncryptedItem { id: Some(id), .. })
+            | Item::Call { head: CallHead { item_id: Some(id), .. }, .. }
+            | Item::Custom { head: CallHead { item_id: Some(id), .. }, .. } => return id.clone(),
             Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
             Item::Call { .. } => "fc",
             Item::Custom { .. } => "ctc",
@@ -119,7 +157,11 @@ impl Item {
                 o.array("content", |a| parts.iter().for_each(|part| _ = a.raw(&part.json())));
             }
             // Reasoning has no status, which the API refuses when the item comes back.
-            Item::Reasoning { text, carried } => {
+            Item::Reasoning { own: Some(own), .. } => {
+                o.close();
+                return own.clone();
+            }
+            Item::Reasoning { text, carried, .. } => {
                 o.str("type", "reasoning").str("id", id).array("summary", |a| {
                     if !text.is_empty() {
                         a.object(|o| summary(o, text));

@@ -2,7 +2,7 @@
 
 use crate::turn::Turn;
 use event::payload::ToolCallDelta;
-use event::{Json, Raw, Sink, Surrogates, quoted};
+use event::{Json, Object, Raw, Sink, Surrogates, quoted};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -36,6 +36,10 @@ pub(super) struct OutputItem {
     /// The index that its deltas carry.
     label: i64,
     pub(super) call_id: String,
+    /// The provider's id of the item; "" if it has none.
+    pub(super) id: String,
+    /// The id was written.
+    is_announced: bool,
     name: String,
     /// The arguments of a call's item when it was added; they count if no other event has them.
     pub(super) start: String,
@@ -65,6 +69,8 @@ impl OutputItem {
             kind,
             label,
             call_id: String::new(),
+            id: String::new(),
+            is_announced: false,
             name: String::new(),
             start: String::new(),
             sent: String::new(),
@@ -80,6 +86,16 @@ impl OutputItem {
 
     pub(super) fn is_call(&self) -> bool {
         self.kind.is_call()
+    }
+
+    /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
+    pub(super) fn announce(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
+        let has_place = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
+        if !has_place || self.id.is_empty() || !turn.has_item_ids() || std::mem::replace(&mut self.is_announced, true) {
+            return;
+        }
+        let provider = format!(r#"{{"openai-responses":{{"begins":{}}}}}"#, quoted(&self.id));
+        turn.thinking_plain(0, "", Some(&provider), out);
     }
 
     /// Writes a call's id and name, each once.
@@ -106,11 +122,23 @@ impl OutputItem {
 
     fn introduce(&self, id: Option<&str>, name: Option<&str>, turn: &mut Turn, out: &mut dyn Sink) {
         let custom = name.is_some() && self.kind == ItemKind::Custom;
+        let mut provider = Vec::new();
+        let mut own = Object::open(&mut provider);
+        own.object("openai-responses", |own| {
+            if custom {
+                own.bool("custom", true);
+            }
+            if turn.has_item_ids() {
+                own.maybe_str("id", Some(self.id.as_str()).filter(|id| !id.is_empty()));
+            }
+        });
+        own.close();
+        let provider = String::from_utf8_lossy(&provider);
         let delta = ToolCallDelta {
             index: Some(self.label),
             tool_id: id.map(Into::into),
             tool_name: name.map(Into::into),
-            provider: custom.then(|| Json::of(r#"{"openai-responses":{"custom":true}}"#)),
+            provider: (custom || turn.has_item_ids()).then(|| Json::of(&provider)),
             ..ToolCallDelta::default()
         };
         turn.call(0, &delta, None, out);
@@ -212,6 +240,7 @@ impl OutputItem {
             if let Some(refusal) = part.get("refusal") {
                 self.refusal(place, Some(refusal), turn, out);
             } else if let (false, Some(text)) = (self.spoken, part.get("text")) {
+                self.announce(turn, out);
                 turn.text(0, text, out);
             }
         }
@@ -219,6 +248,7 @@ impl OutputItem {
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.
     pub(super) fn thought(&mut self, item: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        self.announce(turn, out);
         let parts = |key| item.get(key).into_iter().flat_map(Raw::items).filter_map(|p| p.get("text"));
         if !self.spoken {
             let mut texts = parts("summary").chain(parts("content"));
@@ -230,8 +260,11 @@ impl OutputItem {
                 turn.thinking(0, text, out);
             }
         }
-        // An item without either could only be looked up by its id, and our requests have `"store":false`.
-        if item.get_str("encrypted_content").is_some_and(|c| !c.is_empty()) || parts("content").next().is_some() {
+        // An item without either can only be looked up by its id, and requests of ours have `"store":false`.
+        if self.is_announced
+            || item.get_str("encrypted_content").is_some_and(|c| !c.is_empty())
+            || parts("content").next().is_some()
+        {
             let mut provider = br#"{"openai-responses":{"item":"#.to_vec();
             event::minify(&mut provider, item.text());
             provider.extend_from_slice(b"}}");
@@ -242,6 +275,7 @@ impl OutputItem {
     /// A piece of the refusal that is one part of a message.
     pub(super) fn refusal_piece(&mut self, part: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         self.refused.insert(part);
+        self.announce(turn, out);
         turn.refusal(0, piece, out);
     }
 

@@ -110,10 +110,13 @@ impl OutputItems {
     }
 
     fn bind(&mut self, at: usize, id: Option<&str>, output: Option<i64>) {
-        if let Some(id) = id.filter(|id| !id.is_empty())
-            && self.by_id.insert(id.to_owned(), at).is_none()
-        {
-            self.names += size_of::<(String, usize)>() + id.len();
+        if let Some(id) = id.filter(|id| !id.is_empty()) {
+            if self.list[at].id.is_empty() {
+                id.clone_into(&mut self.list[at].id);
+            }
+            if self.by_id.insert(id.to_owned(), at).is_none() {
+                self.names += size_of::<(String, usize)>() + 2 * id.len();
+            }
         }
         if let Some(output) = output {
             self.by_output.insert(output, at);
