@@ -18,7 +18,7 @@ const tool = betaTool({
 });
 const client = new Anthropic({ baseURL: base, apiKey: "none", maxRetries: 0 });
 const runner = client.beta.messages.toolRunner({
-  model: "m", max_tokens: 99, tools: [tool], messages: [{ role: "user", content: question }], stream: JSON.parse(streams),
+  max_iterations: 9, model: "m", max_tokens: 99, tools: [tool], messages: [{ role: "user", content: question }], stream: JSON.parse(streams),
 });
 let last;
 for await (const turn of runner) last = JSON.parse(streams) ? await turn.finalMessage() : turn;

@@ -82,8 +82,9 @@ def python_loop(base, is_stream):
         return f"{city}: 4 degrees"
 
     client = anthropic.Anthropic(base_url=base, api_key="none", max_retries=0)
+    # A loop that gets nowhere ends.
     runner = client.beta.messages.tool_runner(
-        model="m", max_tokens=99, tools=[get_weather], messages=[{"role": "user", "content": QUESTION}], **({"stream": True} if is_stream else {}))
+        max_iterations=9, model="m", max_tokens=99, tools=[get_weather], messages=[{"role": "user", "content": QUESTION}], **({"stream": True} if is_stream else {}))
     last = None
     for turn in runner:
         last = turn.get_final_message() if is_stream else turn

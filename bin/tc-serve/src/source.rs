@@ -54,7 +54,7 @@ impl Source {
         }
     }
 
-    /// Whether the ids of a provider of the client's own API stay. A command may ask any number of times, so that its answer is none of a provider's.
+    /// Whether the ids of a provider of the client's own API stay. A command may ask many times for one answer, which then has no id of a provider's.
     pub fn keeps_ids(&self) -> bool {
         matches!(self, Source::Upstream(_))
     }

@@ -7,11 +7,15 @@ mod provider;
 use provider::{Provider, Service, answer};
 use serde_json::{Value, json};
 
+const IDS: [&str; 4] = ["rs_up", "msg_up", "rs_bare", "fc_up"];
+
 const SSE: &str = "content-type: text/event-stream\r\n";
 
-/// A stream of OpenAI Responses: reasoning that only its id can name, a text, and a call.
+/// A stream of OpenAI Responses: reasoning, a text, reasoning that only its id can name, and a call.
 fn responses(id: &str) -> Vec<u8> {
-    let reasoning = json!({"type": "reasoning", "id": "rs_up", "summary": []});
+    let reasoning = json!({"type": "reasoning", "id": "rs_up", "summary": [{"type": "summary_text", "text": "Hmm."}],
+        "encrypted_content": "e"});
+    let bare = json!({"type": "reasoning", "id": "rs_bare", "summary": []});
     let text = json!({"type": "message", "id": "msg_up", "role": "assistant", "status": "completed",
         "content": [{"type": "output_text", "text": "Hm.", "annotations": []}]});
     let call = json!({"type": "function_call", "id": "fc_up", "call_id": "call_up", "name": "f",
@@ -24,15 +28,19 @@ fn responses(id: &str) -> Vec<u8> {
     };
     let events = [
         json!({"type": "response.created", "response": {"id": id, "model": "m", "status": "in_progress", "output": []}}),
-        json!({"type": "response.output_item.added", "output_index": 0, "item": reasoning}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": open(&reasoning, "summary", json!([]))}),
+        json!({"type": "response.reasoning_summary_text.delta", "item_id": "rs_up", "output_index": 0, "summary_index": 0,
+            "delta": "Hmm."}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": reasoning}),
         json!({"type": "response.output_item.added", "output_index": 1, "item": open(&text, "content", json!([]))}),
         json!({"type": "response.output_text.delta", "item_id": "msg_up", "output_index": 1, "delta": "Hm."}),
         json!({"type": "response.output_item.done", "output_index": 1, "item": text}),
-        json!({"type": "response.output_item.added", "output_index": 2, "item": open(&call, "arguments", "".into())}),
-        json!({"type": "response.function_call_arguments.delta", "item_id": "fc_up", "output_index": 2, "delta": "{\"a\":1}"}),
-        json!({"type": "response.output_item.done", "output_index": 2, "item": call}),
-        json!({"type": "response.completed", "response": {"id": id, "status": "completed", "output": [reasoning, text, call],
+        json!({"type": "response.output_item.added", "output_index": 2, "item": bare}),
+        json!({"type": "response.output_item.done", "output_index": 2, "item": bare}),
+        json!({"type": "response.output_item.added", "output_index": 3, "item": open(&call, "arguments", "".into())}),
+        json!({"type": "response.function_call_arguments.delta", "item_id": "fc_up", "output_index": 3, "delta": "{\"a\":1}"}),
+        json!({"type": "response.output_item.done", "output_index": 3, "item": call}),
+        json!({"type": "response.completed", "response": {"id": id, "status": "completed", "output": [reasoning, text, bare, call],
             "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}}}),
     ];
     events.iter().map(|event| format!("data: {event}\n\n")).collect::<String>().into_bytes()
@@ -80,8 +88,10 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
     let (_, whole) = service.ask("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
     let whole = parsed(&whole);
     assert_eq!(whole["id"], "resp_up0");
-    assert_eq!(ids(&whole["output"]), ["rs_up", "msg_up", "fc_up"]);
-    assert_eq!(whole["output"][2]["call_id"], "call_up");
+    assert_eq!(ids(&whole["output"]), IDS);
+    assert_eq!(whole["output"][0]["encrypted_content"], "e");
+    assert_eq!(whole["output"][3]["call_id"], "call_up");
+    assert_eq!(whole["store"], true);
     assert!(whole["completed_at"].as_u64() >= whole["created_at"].as_u64(), "{whole}");
 
     let second = r#"{"model":"m","stream":true,"previous_response_id":"resp_up0","input":[
@@ -97,8 +107,7 @@ fn a_client_refers_to_an_answer_by_the_id_that_the_provider_gave() {
                 assert_eq!(event["response"]["output"], whole["output"]);
             }
             "response.output_item.added" | "response.output_item.done" => {
-                let want =
-                    ["rs_up", "msg_up", "fc_up"][usize::try_from(event["output_index"].as_u64().unwrap()).unwrap()];
+                let want = IDS[usize::try_from(event["output_index"].as_u64().unwrap()).unwrap()];
                 assert_eq!(event["item"]["id"], want, "{event}");
             }
             "response.output_text.delta" => assert_eq!(event["item_id"], "msg_up"),

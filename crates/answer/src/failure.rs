@@ -1,6 +1,5 @@
 //! Why an answer failed, for the status of the response or for its stream.
 
-use crate::front::openai_error;
 use event::Raw;
 use event::payload::Error;
 
@@ -29,6 +28,12 @@ pub struct ProviderError {
     /// Its own error, as JSON.
     pub json: String,
 }
+
+/// The APIs whose providers report errors in OpenAI's shape.
+pub(crate) const OPENAI: &[&str] = &["openai-chat", "openai-responses"];
+
+/// The API of Anthropic, whose errors may have details.
+pub(crate) const ANTHROPIC: &[&str] = &["anthropic"];
 
 /// Words in our codes and in providers' own codes, with the HTTP status that they mean. The first that a code contains counts.
 const WORDS: [(&str, u16); 23] = [
@@ -97,14 +102,14 @@ impl Failure {
         if self.code == "thread_not_found" {
             return Some(r#"{"error_code":"thread_not_found"}"#.to_owned());
         }
-        let provider = self.provider.as_ref().filter(|provider| provider.api == "anthropic")?;
+        let provider = self.provider.as_ref().filter(|provider| ANTHROPIC.contains(&provider.api.as_str()))?;
         let details = Raw::parse(&provider.json).ok()?.get("details").filter(|details| details.is_object())?;
         Some(details.text().to_owned())
     }
 
     /// Whether the account has used up what it may use: waiting does not help.
     pub(crate) fn is_quota(&self) -> bool {
-        let word = |key| self.provider_text(openai_error::APIS, key).is_some_and(|word| word.contains("quota"));
+        let word = |key| self.provider_text(OPENAI, key).is_some_and(|word| word.contains("quota"));
         self.status == 429 && (self.code.contains("quota") || word("code") || word("type"))
     }
 

@@ -4,7 +4,7 @@ mod carried;
 mod chat;
 mod frame;
 mod messages;
-pub(crate) mod openai_error;
+mod openai_error;
 mod responses;
 
 use crate::failure::Failure;

@@ -3,7 +3,7 @@
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 /// The messages of a conversation, in OpenAI's shape.
 #[derive(Clone, Debug, Default)]
@@ -132,20 +132,6 @@ impl Conversation {
     /// Appends a user's message.
     pub fn push_user(&mut self, text: &str) {
         self.messages.push(Message::user(text));
-    }
-
-    /// The id of a result that would be dropped, since the answer before it has no such call. `is_verbatim`: any call before it will do, since the
-    /// messages are sent as the client wrote them.
-    pub(crate) fn result_without_call(&self, is_verbatim: bool) -> Option<&str> {
-        if is_verbatim {
-            let mut called = HashSet::new();
-            return self.messages.iter().find_map(|message| {
-                called.extend(message.calls().iter().map(|call| call.id.to_owned()));
-                let id = message.tool_call_id();
-                (message.role() == "tool" && !called.contains(id)).then_some(id)
-            });
-        }
-        crate::request::dropped_result(&self.messages)
     }
 
     /// How many messages of the assistant follow the last message of the user.

@@ -2,6 +2,7 @@
 
 mod anthropic;
 mod choice;
+mod complete;
 mod draft;
 mod headers;
 mod lines;

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn the_forms_in_use() {
         for (status, body) in OVERFLOWS {
-            let failure = Failure::of_body(status, body).advised(false);
+            let failure = Failure::of_body(status, body).advised(false, false);
             assert_eq!((failure.code.as_str(), failure.retryable), ("context_overflow", false), "{body}");
             assert!(failure.message.starts_with(&format!("HTTP {status}: ")), "{}", failure.message);
             assert!(failure.message.ends_with(super::REMEDY), "{}", failure.message);
@@ -287,7 +287,7 @@ mod tests {
             ),
             (401, r#"{"error":{"message":"Incorrect API key"}}"#),
         ] {
-            let failure = Failure::of_body(status, body).advised(true);
+            let failure = Failure::of_body(status, body).advised(true, false);
             assert_eq!(failure.code, format!("http_{status}"), "{body}");
         }
     }

@@ -23,8 +23,8 @@ pub use options::{RequestError, RequestOptions};
 
 use crate::Api;
 use crate::conversation::{Conversation, Message};
-pub(crate) use gate::dropped_result;
 use gate::gated;
+pub(crate) use gate::result_without_call;
 use results::with_text_results;
 use serde_json::Value;
 use sha2::Digest as _;

@@ -42,6 +42,9 @@ fn shown(api: Api, request: &InboundRequest) -> String {
     for note in &request.notes {
         writeln!(out, "# note: {note}").unwrap();
     }
+    if let Err(missing) = request.check(api, None) {
+        writeln!(out, "# of a command: {missing}").unwrap();
+    }
     out
 }
 

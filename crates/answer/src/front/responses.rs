@@ -50,8 +50,8 @@ struct Writer {
     held: usize,
     /// The id of the open item.
     id: String,
-    /// The id that the provider gave to the item that begins next.
-    next_id: Option<String>,
+    /// The kind of the item that the provider begins next, and its id.
+    next: Option<(String, String)>,
     finish: Option<FinishReason>,
     is_done: bool,
 }
@@ -68,7 +68,7 @@ impl Writer {
             open: None,
             held: 0,
             id: String::new(),
-            next_id: None,
+            next: None,
             finish: None,
             is_done: false,
         }
@@ -107,8 +107,9 @@ impl Writer {
 
     fn open(&mut self, item: Item, out: &mut Vec<u8>) {
         self.close(ItemStatus::Completed, out);
-        let own = self.next_id.take().filter(|_| !item.is_call());
-        self.id = own.unwrap_or_else(|| item.id(&self.envelope.id, self.index));
+        // Text of the provider's may begin with reasoning, which has no id of its own.
+        let own = self.next.take_if(|(kind, _)| item.kind() == Some(kind));
+        self.id = own.map_or_else(|| item.id(&self.envelope.id, self.index), |(_, id)| id);
         self.open = Some(item);
         let (json, index) = (self.item_json(ItemStatus::InProgress), self.index);
         self.event("response.output_item.added", out, |o| _ = o.int("output_index", index).raw("item", &json));
@@ -234,9 +235,9 @@ impl Writer {
         }
         let Some(provider) = provider else { return };
         match ItemData::of(provider) {
-            Some(ItemData::Begins(id)) => {
+            Some(ItemData::Begins { kind, id }) => {
                 self.close(ItemStatus::Completed, out);
-                self.next_id = Some(id);
+                self.next = Some((kind, id)).filter(|(_, id)| !id.is_empty());
                 return;
             }
             // The end of an item that has begun under the provider's id, or of one without text.
@@ -265,7 +266,7 @@ impl Writer {
 
     /// Whether the provider's reasoning `id` is open; it begins if its id was announced.
     fn begins(&mut self, id: &str, out: &mut Vec<u8>) -> bool {
-        if self.next_id.as_deref() == Some(id) {
+        if self.next.as_ref().is_some_and(|(_, next)| next == id) {
             self.open(Item::reasoning(), out);
         }
         self.id == id && matches!(self.open, Some(Item::Reasoning { .. }))

@@ -10,6 +10,7 @@
 use crate::conversation::{Conversation, Message, PastCall};
 use event::Raw;
 use serde_json::{Map, Value, json};
+use std::collections::HashSet;
 
 /// What a call that was never run is answered with.
 const CANCELLED: &str = "cancelled: this call was not run";
@@ -40,8 +41,22 @@ pub(crate) fn gated(talk: &Conversation) -> Conversation {
     Conversation::of(out)
 }
 
+/// The id of the first result that would be dropped, since the answer before it has no such call. `is_verbatim`: any call before it will do, since the
+/// messages are sent as the client wrote them.
+pub(crate) fn result_without_call(talk: &Conversation, is_verbatim: bool) -> Option<&str> {
+    if !is_verbatim {
+        return dropped_result(&talk.messages);
+    }
+    let mut called = HashSet::new();
+    talk.messages.iter().find_map(|message| {
+        called.extend(message.calls().iter().map(|call| call.id));
+        let id = message.tool_call_id();
+        (message.role() == "tool" && !called.contains(id)).then_some(id)
+    })
+}
+
 /// The id of the first result that [`gated`] drops.
-pub(crate) fn dropped_result(messages: &[Message]) -> Option<&str> {
+fn dropped_result(messages: &[Message]) -> Option<&str> {
     let mut rest = messages;
     while let [message, after @ ..] = rest {
         rest = after;

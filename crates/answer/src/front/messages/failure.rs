@@ -2,7 +2,7 @@
 //!
 //! Source: Anthropic's "Errors" (platform.claude.com/docs/en/api/errors).
 
-use crate::failure::Failure;
+use crate::failure::{ANTHROPIC, Failure};
 use event::Object;
 
 /// The body of an HTTP error.
@@ -19,7 +19,7 @@ pub(super) fn body(failure: &Failure) -> Vec<u8> {
 pub(super) fn error(o: &mut Object<'_>, failure: &Failure) {
     // A 413 is about the bytes of the request, which Anthropic's clients tell from a prompt that is too long.
     let is_overflow = failure.code == "context_overflow" && failure.status != 413;
-    let own = failure.provider_text(&[super::ROW.name], "type").filter(|_| !is_overflow);
+    let own = failure.provider_text(ANTHROPIC, "type").filter(|_| !is_overflow);
     o.object("error", |o| {
         o.str(
             "type",

@@ -1,7 +1,6 @@
 //! The response object, with every member that Open Responses demands.
 
-use crate::failure::Failure;
-use crate::front::openai_error;
+use crate::failure::{Failure, OPENAI};
 use crate::options::AnswerOptions;
 use crate::step::Usage;
 use event::{Object, Raw};
@@ -42,11 +41,13 @@ pub(super) struct Envelope {
     model: String,
     /// Members that repeat the request, JSON with commas between them.
     echo: String,
+    /// What the client wants of the provider: JSON.
+    store: String,
 }
 
 /// Members that repeat the request, and what they are without it. Where `null` is not allowed a `null` of the client is replaced too.
 /// Open Responses wants a number or a text for some that OpenAI's own schema lets be absent.
-const ECHO: [(&str, &str); 22] = [
+const ECHO: [(&str, &str); 20] = [
     ("previous_response_id", "null"),
     ("instructions", "null"),
     ("tools", "[]"),
@@ -67,9 +68,6 @@ const ECHO: [(&str, &str); 22] = [
     ("metadata", "{}"),
     ("safety_identifier", "null"),
     ("prompt_cache_key", "null"),
-    // Whatever the client asked for: nothing is stored, and nothing runs in the background.
-    ("store", "false"),
-    ("background", "false"),
 ];
 
 impl Envelope {
@@ -77,7 +75,7 @@ impl Envelope {
         let mut echo = Vec::new();
         let mut o = Object::open(&mut echo);
         for (name, default) in ECHO {
-            let sent = options.echo.iter().find(|(key, _)| key == name && !matches!(name, "store" | "background"));
+            let sent = options.echo.iter().find(|(key, _)| key == name);
             let sent = sent.and_then(|(_, json)| Raw::parse(json).ok()).filter(|value| !value.is_null());
             match sent {
                 Some(value) => member(&mut o, name, value),
@@ -87,7 +85,9 @@ impl Envelope {
         o.close();
         let echo = String::from_utf8_lossy(&echo);
         let echo = echo[1..echo.len() - 1].to_owned();
+        let store = options.echo.iter().find(|(name, json)| name == "store" && json != "null");
         Envelope {
+            store: store.map_or("true", |(_, json)| json).to_owned(),
             id: options.id.clone(),
             own_id: options.provider_id.clone(),
             clock: options.clock,
@@ -138,7 +138,9 @@ impl Envelope {
         out.pop();
         out.push(b',');
         out.extend_from_slice(self.echo.as_bytes());
-        out.push(b'}');
+        // Nothing is stored here, and nothing runs in the background; a provider whose id the answer has may have stored it.
+        let store = if self.own_id.is_some() { &self.store } else { "false" };
+        out.extend_from_slice(format!(",\"store\":{store},\"background\":false}}").as_bytes());
     }
 }
 
@@ -149,7 +151,7 @@ fn code(failure: &Failure) -> std::borrow::Cow<'_, str> {
         (_, 402) => "insufficient_quota",
         _ if failure.is_quota() => "insufficient_quota",
         (_, 400 | 413 | 422) => "invalid_prompt",
-        (_, status) => match failure.provider_text(openai_error::APIS, "code") {
+        (_, status) => match failure.provider_text(OPENAI, "code") {
             Some(code) => return code.into(),
             None if status == 429 => "rate_limit_exceeded",
             None => "server_error",

@@ -51,8 +51,8 @@ pub(super) struct CallHead {
 /// What a provider of this API tells of its items, in the `provider` data of a step of reasoning.
 #[derive(Debug)]
 pub(super) enum ItemData {
-    /// What follows is the item of this id.
-    Begins(String),
+    /// The next item of this kind has this id.
+    Begins { kind: String, id: String },
     /// The reasoning of this id has ended.
     Ends { id: String, json: String },
 }
@@ -61,8 +61,9 @@ impl ItemData {
     /// Reads `provider`: JSON, by the name of the API.
     pub fn of(provider: &str) -> Option<ItemData> {
         let data = Raw::parse(provider).ok()?.get("openai-responses")?;
-        if let Some(id) = data.get_str("begins").filter(|id| !id.is_empty()) {
-            return Some(ItemData::Begins(id.into_owned()));
+        if let Some(begins) = data.get("begins") {
+            let [kind, id] = ["type", "id"].map(|key| begins.get_str(key).unwrap_or_default().into_owned());
+            return Some(ItemData::Begins { kind, id });
         }
         let item = data.get("item")?;
         Some(ItemData::Ends { id: item.get_str("id")?.into_owned(), json: item.text().to_owned() })
@@ -126,6 +127,15 @@ impl Item {
     /// Reasoning before its text.
     pub fn reasoning() -> Item {
         Item::Reasoning { text: String::new(), carried: None, own: None }
+    }
+
+    /// The `type` of an item that the provider announces.
+    pub fn kind(&self) -> Option<&'static str> {
+        match self {
+            Item::Message { .. } => Some("message"),
+            Item::Reasoning { .. } => Some("reasoning"),
+            Item::Encrypted(_) | Item::Call { .. } | Item::Custom { .. } => None,
+        }
     }
 
     pub fn is_call(&self) -> bool {

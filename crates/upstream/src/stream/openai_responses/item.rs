@@ -90,11 +90,16 @@ impl OutputItem {
 
     /// Writes the id of a message or of reasoning before its first piece, if ids are asked for.
     pub(super) fn announce(&mut self, turn: &mut Turn, out: &mut dyn Sink) {
-        let has_place = matches!(self.kind, ItemKind::Message | ItemKind::Reasoning);
-        if !has_place || self.id.is_empty() || !turn.has_item_ids() || std::mem::replace(&mut self.is_announced, true) {
+        let kind = match self.kind {
+            ItemKind::Message => "message",
+            ItemKind::Reasoning => "reasoning",
+            _ => return,
+        };
+        if self.id.is_empty() || !turn.has_item_ids() || std::mem::replace(&mut self.is_announced, true) {
             return;
         }
-        let provider = format!(r#"{{"openai-responses":{{"begins":{}}}}}"#, quoted(&self.id));
+        let id = quoted(&self.id);
+        let provider = format!(r#"{{"openai-responses":{{"begins":{{"type":"{kind}","id":{id}}}}}}}"#);
         turn.thinking_plain(0, "", Some(&provider), out);
     }
 
