@@ -474,6 +474,9 @@ fn a_provider_that_is_not_there_is_an_error_of_the_models_and_of_the_health() {
         assert_eq!(service.ask("GET", "/v1/models", "", "").status, models, "{status}");
         assert_eq!(health(&service, "/health?upstream=1"), (check.0, check.1.to_owned()), "{status}");
     }
+    let silent = Upstream::new();
+    let service = Service::of(&silent.url(), &[]);
+    assert_eq!(health(&service, "/health?upstream"), (503, "upstream_timeout".to_owned()));
     let command = Service::start(&["--no-key", "--", "true"]);
     assert_eq!(health(&command, "/health?upstream"), (200, "ok".to_owned()));
 }

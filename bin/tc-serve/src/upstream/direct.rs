@@ -1,12 +1,11 @@
 //! Requests to a provider beside those for answers: its models, whether it can be reached, and paths that are passed.
 
 use crate::log::Notices;
-use ::upstream::{Request, error_message, host_of, models_request, passed_request};
+use ::upstream::{Request, error_message, host_of, models_request, passed_request, plain_url};
 use answer::Failure;
 use ask::{ConnectionSettings, Provider, sentence};
 use client::{Body, Error, Head, Network, PieceContent, Response, TimeLimits, retry_after};
 use hyper::body::Bytes;
-use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -79,32 +78,34 @@ impl Direct {
             self.list().await.map(drop)
         };
         if let Err(failure) = reached
-            && matches!(&*failure.code, UNREACHABLE | TIMEOUT)
+            && matches!(&*failure.code, UNREACHABLE | TIMEOUT | KEY_REFUSED)
         {
-            self.notices.warn(
-                UNREACHABLE,
-                &format!("{}; requests get an error until then; check --base-url and the server", failure.message),
-            );
+            self.notices.warn(&failure.code, &format!("{}; until then requests get an error", failure.message));
         }
     }
 
-    /// Posts JSON to a path of the server's; the JSON of a success.
-    pub async fn post(&self, path: &str, headers: &[(String, String)], body: &Value, most: usize) -> Option<Value> {
-        let json = ("content-type".to_owned(), "application/json".to_owned());
-        let headers = [&[json], headers].concat();
+    /// Posts JSON to a path of the server's. Returns the body of a success; `None` for anything else, and for one of more than `most` bytes.
+    pub async fn post(&self, path: &str, headers: &[(String, String)], json: Bytes, most: usize) -> Option<String> {
+        let kind = ("content-type".to_owned(), "application/json".to_owned());
+        let headers = [&[kind], headers].concat();
         let request =
             passed_request(self.provider.api, &self.current().request_options(), "POST", path, None, &headers);
-        let answer = self.fetch(request, body.to_string().into(), most).await.ok()?;
-        serde_json::from_str(&answer).ok()
+        self.fetch(request, json, most).await.ok()
     }
 
     /// Sends a request with these bytes as its body, and returns the body of a success.
     async fn fetch(&self, request: Request, bytes: Bytes, most: usize) -> Result<String, Failure> {
-        let limits = TimeLimits { idle: None, deadline: Some(Instant::now() + QUESTION_TIME) };
-        let Response { head, mut body } = self.send(request, bytes, limits).await?;
-        let bytes = whole(&mut body, most).await.map_err(|error| self.lost(&error))?;
-        let text = String::from_utf8_lossy(&bytes);
-        if (200..300).contains(&head.status) { Ok(text.into_owned()) } else { Err(self.refused(&head, &text)) }
+        let fetched = async {
+            let Response { head, mut body } = self.send(request, bytes, TimeLimits::default()).await?;
+            let bytes = whole(&mut body, most).await.map_err(|error| self.lost(&error))?;
+            let text = String::from_utf8_lossy(&bytes);
+            if (200..300).contains(&head.status) { Ok(text.into_owned()) } else { Err(self.refused(&head, &text)) }
+        };
+        tokio::time::timeout(QUESTION_TIME, fetched).await.unwrap_or_else(|_| {
+            let server = plain_url(&self.provider.route.url);
+            let message = format!("no answer from {server} within {QUESTION_TIME:?}; check the address in --base-url");
+            Err(Failure { status: 504, code: TIMEOUT.to_owned(), message, ..Failure::default() })
+        })
     }
 
     async fn send(&self, request: Request, bytes: Bytes, limits: TimeLimits) -> Result<Response, Failure> {
@@ -171,7 +172,7 @@ impl Direct {
         Failure {
             status: if head.status >= 400 { head.status } else { 502 },
             code: match head.status {
-                401 | 403 => "upstream_key_refused".to_owned(),
+                401 | 403 => KEY_REFUSED.to_owned(),
                 _ => "upstream_failed".to_owned(),
             },
             message: self.current().redactor().text(&message).into_owned(),
@@ -192,6 +193,9 @@ pub enum Passed {
 
 /// The provider cannot be reached, or the connection to it was lost.
 const UNREACHABLE: &str = "upstream_unreachable";
+
+/// The provider does not take the key.
+const KEY_REFUSED: &str = "upstream_key_refused";
 
 /// The provider did not answer in time.
 const TIMEOUT: &str = "upstream_timeout";
