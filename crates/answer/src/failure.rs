@@ -17,7 +17,7 @@ pub struct Failure {
     /// The member of the request that is wrong.
     pub param: Option<String>,
     /// The error of the provider.
-    pub provider: Option<ProviderError>,
+    pub provider: Option<Box<ProviderError>>,
 }
 
 /// The error as a provider reported it.
@@ -79,7 +79,8 @@ impl Failure {
         // many bytes has a status of its own.
         let is_overflow = made.code == "context_overflow" && status != Some(413);
         let status = if is_overflow { 400 } else { status.unwrap_or(made.status) };
-        let provider = error.provider.map(|json| ProviderError { api: api.to_owned(), json: json.text().into_owned() });
+        let own = |json: event::Json<'_>| ProviderError { api: api.to_owned(), json: json.text().into_owned() };
+        let provider = error.provider.map(|json| Box::new(own(json)));
         Failure { status, retry_after_ms: error.retry_after_ms, provider, ..made }
     }
 

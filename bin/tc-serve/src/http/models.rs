@@ -15,7 +15,7 @@ impl Service {
         headers: &HeaderMap,
         name: Option<&str>,
     ) -> Result<Response<ResponseBody>, Refusal> {
-        let models = self.source.models().await.map_err(|failure| Refusal { failure, allow: None })?;
+        let models = self.source.models().await?;
         let shape = if headers.contains_key("anthropic-version") { anthropic } else { openai };
         let mut body = Vec::new();
         match name {

@@ -63,7 +63,6 @@ impl Service {
         };
         exchange.begin_answer();
         let Some(upstream) = self.source.upstream().map(Upstream::direct) else { return Err(Refusal::not_found(path)) };
-        let refused = |failure| Refusal { failure, allow: None };
         let answer = async {
             let Some(place) = self.places(admitted.key).take(admitted.key).await else {
                 let mut full = Refusal::new(429, "too_many_requests", "too many answers are open");
@@ -72,7 +71,7 @@ impl Service {
             };
             let headers = passed_headers(&headers);
             let answer = upstream.pass(method, path, query.as_deref(), &headers, bytes).await;
-            answer.map(|answer| (answer, place)).map_err(refused)
+            answer.map(|answer| (answer, place)).map_err(Refusal::from)
         };
         let ((head, body), place) = tokio::select! {
             biased;

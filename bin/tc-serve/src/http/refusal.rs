@@ -10,16 +10,22 @@ use hyper::{Method, Response, StatusCode};
 #[derive(Clone, Debug)]
 pub struct Refusal {
     /// The status, and what the body says.
-    pub failure: Failure,
+    pub failure: Box<Failure>,
     /// The methods that would be allowed.
     pub allow: Option<String>,
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Refusal {
+        Refusal { failure: Box::new(failure), allow: None }
+    }
 }
 
 impl Refusal {
     /// A refusal with this status.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Refusal {
         let failure = Failure { status, code: code.to_owned(), message: message.into(), ..Failure::default() };
-        Refusal { failure, allow: None }
+        failure.into()
     }
 
     /// No key, or a wrong one.

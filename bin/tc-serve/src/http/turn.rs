@@ -64,7 +64,7 @@ impl Service {
         answering.until_known(is_stream.then_some(self.limits.status_time)).await;
         answering.note(exchange.line());
         if let Some(failure) = answering.refusal() {
-            return Err(Refusal { failure, allow: None });
+            return Err(failure.into());
         }
         if !is_stream {
             let (bytes, share) = answering.pipe().take_whole();
