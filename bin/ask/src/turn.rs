@@ -8,7 +8,7 @@ use redact::Redactor;
 use serde_json::Value;
 use std::sync::Arc;
 use tag::Dialect;
-use upstream::{Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, request};
+use upstream::{Api, Conversation, InboundRequest, Request, RequestOptions, StreamOptions, Target, request};
 
 /// What one turn asks for, besides its conversation.
 #[derive(Clone, Debug)]
@@ -108,8 +108,8 @@ impl TurnDraft {
     }
 
     /// Takes what a `request` event of the log, of a client that speaks `api`, asks for where the settings leave it open: the model, the tools
-    /// with the choice among them, and settings, which get the names of the provider's API. Returns the names of the settings that this API does
-    /// not have.
+    /// with the choice among them, and settings, which get the names of the provider's API. Returns a sentence for each reason for which
+    /// settings were left out.
     pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
         let options = &mut self.options;
         if options.model.is_empty() || self.provider.model().is_none() {
@@ -125,7 +125,8 @@ impl TurnDraft {
         if options.tool_choice.is_none() && has_tools {
             options.tool_choice = request.tool_choice.clone().filter(is_usable);
         }
-        let (mut params, left_out) = request.parameters_for(api, self.provider.api, &self.provider.route.url);
+        let target = Target { api: self.provider.api, url: &self.provider.route.url, model: &options.model };
+        let (mut params, left_out) = request.parameters_for(api, &target);
         // A choice with a setting beside it is the client's own, and goes with the client's tools.
         params.retain(|(name, _)| name != "tool_choice" || (!typed_tools && has_tools));
         params.append(&mut options.params);

@@ -78,6 +78,11 @@ impl Source {
         }
     }
 
+    /// Whether a client's messages go to a provider of `api` as they came.
+    pub fn is_of(&self, api: ::upstream::Api) -> bool {
+        matches!(self, Source::Upstream(upstream) if upstream.api() == api)
+    }
+
     /// The dialects that text may be in.
     pub fn dialects(&self) -> tag::Dialects {
         match self {

@@ -13,7 +13,7 @@ pub use direct::{Direct, Passed};
 use crate::asked::Asked;
 use crate::log::Notices;
 use crate::pipe::Pipe;
-use ::upstream::{Api, ListedModel, listed_models, models_request};
+use ::upstream::{Api, ListedModel, Target, listed_models, models_request};
 use answer::Failure;
 use anyhow::{Result, bail};
 use ask::{
@@ -198,18 +198,25 @@ impl Upstream {
     fn turn(&self, asked: &mut Asked, host: &mut PipeHost<'_>) -> Result<(TurnDraft, bool)> {
         let inbound = &mut asked.request;
         let is_same_api = asked.api == self.provider.api;
-        let (params, left_out) = inbound.parameters_for(asked.api, self.provider.api, &self.provider.route.url);
-        if !left_out.is_empty() {
-            let message =
-                format!("left out, since {} has no such parameter: {}", self.provider.api.name(), left_out.join(", "));
-            let warning = Warning::new(host.command(), "parameter_left_out", &message);
-            host.sink().write(0, &warning.into());
-        }
         let mut model = inbound.model.clone().filter(|model| !model.is_empty());
         if self.playlist.is_some() {
             model = model.or_else(|| Some(REPLAY.to_owned()));
         } else if model.is_none() && self.provider.model().is_none() && self.recorder.is_none() {
             bail!("model: the request names none; name one, or start tc-serve with --model");
+        }
+        let target = Target {
+            api: self.provider.api,
+            url: &self.provider.route.url,
+            model: self.provider.model().or(model.as_deref()).unwrap_or_default(),
+        };
+        let (params, mut notes) = inbound.parameters_for(asked.api, &target);
+        notes.extend(inbound.conversation.notes_for(self.provider.api));
+        for mut note in notes {
+            if note.contains("previous_response_id") {
+                note = format!("answers are not stored, the history has to be in the request; {note}");
+            }
+            let warning = Warning::new(host.command(), "parameter_left_out", &note);
+            host.sink().write(0, &warning.into());
         }
         let options = TurnOptions {
             model,
@@ -250,6 +257,11 @@ impl Upstream {
             self.modes.keep(turn.model(), (decision.form, is_firm));
         }
         Ok(!is_firm)
+    }
+
+    /// The API of the provider.
+    pub fn api(&self) -> ::upstream::Api {
+        self.provider.api
     }
 
     /// The dialects that an answer may be in: those of the table and the user's own.

@@ -1,5 +1,6 @@
 //! What a log holds: the messages of a conversation.
 
+use crate::Api;
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
@@ -127,6 +128,34 @@ impl Conversation {
     pub fn for_provider(self, api: &str) -> Conversation {
         let verbatim = self.verbatim.filter(|verbatim| verbatim.fits(api, self.messages.len()));
         Conversation { verbatim, ..self }
+    }
+
+    /// A sentence for each kind of what the messages hold and a provider of `api` does not get.
+    pub fn notes_for(&self, api: Api) -> Vec<String> {
+        if self.verbatim.as_ref().is_some_and(|verbatim| verbatim.fits(api.name(), self.messages.len())) {
+            return Vec::new();
+        }
+        let count = |is_lost: &dyn Fn(&Message) -> usize| self.messages.iter().map(is_lost).sum::<usize>();
+        let errors = count(&|message| {
+            usize::from(message.role() == "tool" && message.get("is_error").is_some_and(|is_error| is_error == true))
+        });
+        let broken = count(&|message| {
+            let is_broken = |call: &&PastCall<'_>| !Raw::parse(call.arguments).is_ok_and(Raw::is_object);
+            message.calls().iter().filter(is_broken).count()
+        });
+        let mut notes = Vec::new();
+        if errors > 0 && api != Api::Anthropic {
+            notes.push(format!(
+                "left out, since {} has no such member of a result: is_error ({errors} of the results)",
+                api.name()
+            ));
+        }
+        if broken > 0 {
+            notes.push(format!(
+                "the arguments of a call in the history are not a JSON object, {{}} takes their place ({broken} of the calls)"
+            ));
+        }
+        notes
     }
 
     /// Appends a user's message.

@@ -19,7 +19,7 @@ mod tools;
 
 pub use headers::forwarded_headers;
 pub use lines::request_event;
-pub use parameters::parameters_for;
+pub use parameters::Target;
 pub use references::{Reference, ReferenceKind};
 pub use request::{InboundError, InboundRequest};
 pub use size::inbound_size;

@@ -33,8 +33,8 @@ pub use capability::{
 pub use conversation::{Conversation, Message, PastBlock, PastCall, Problem};
 pub use failure::{error_message, is_context_overflow};
 pub use inbound::{
-    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, forwarded_headers, inbound, inbound_size,
-    parameters_for, request_event,
+    InboundError, InboundRequest, NamespacedTool, Reference, ReferenceKind, Target, forwarded_headers, inbound,
+    inbound_size, request_event,
 };
 pub use models::{ListedModel, listed_models, models_request};
 pub use passed::passed_request;

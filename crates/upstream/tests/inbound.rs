@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use toolpipe_upstream::{Api, InboundRequest, inbound, parameters_for};
+use std::sync::Arc;
+use toolpipe_upstream::{Api, InboundRequest, Target, inbound};
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/requests")
@@ -42,6 +43,9 @@ fn shown(api: Api, request: &InboundRequest) -> String {
     for note in &request.notes {
         writeln!(out, "# note: {note}").unwrap();
     }
+    for note in &request.foreign_notes {
+        writeln!(out, "# note for other APIs: {note}").unwrap();
+    }
     if let Err(missing) = request.check(api, None) {
         writeln!(out, "# of a command: {missing}").unwrap();
     }
@@ -78,15 +82,26 @@ fn each_body_is_read_as_recorded() {
 /// What each API gets of `params`, of a client that speaks `from`: a line for each, and the names of what is left out.
 fn mapped(from: Api, params: &serde_json::Map<String, serde_json::Value>) -> String {
     let mut out = String::new();
-    for to in Api::ALL {
-        let (members, left_out) = parameters_for(from, to, params);
+    let request = InboundRequest { params: params.clone(), tools: Some(Arc::default()), ..InboundRequest::default() };
+    let models = |api| match api {
+        Api::OpenaiChat | Api::OpenaiResponses => "gpt-5",
+        Api::Anthropic => "claude-opus-4-6",
+        Api::Gemini => "gemini-3-pro",
+        _ => "m",
+    };
+    let own = Api::ALL.map(|api| Target { api, url: api.base_url(), model: models(api) });
+    let other = Target { api: Api::OpenaiChat, url: "http://localhost:8080/v1", model: "m" };
+    for target in own.into_iter().chain([other]) {
+        let to = target.api;
+        let (members, left_out) = request.parameters_for(from, &target);
         let members: serde_json::Map<_, _> = members.into_iter().collect();
         if from == to {
             assert_eq!((&members, left_out.as_slice()), (params, &[][..]), "the same API gets all");
             continue;
         }
-        let left_out = if left_out.is_empty() { String::new() } else { format!(", without {}", left_out.join(", ")) };
-        writeln!(out, "  {}: {}{left_out}", to.name(), serde_json::Value::from(members)).unwrap();
+        let name = if target.url == other.url { "another openai-chat" } else { to.name() };
+        writeln!(out, "  {name}: {}", serde_json::Value::from(members)).unwrap();
+        left_out.iter().for_each(|note| writeln!(out, "    {note}").unwrap());
     }
     out
 }

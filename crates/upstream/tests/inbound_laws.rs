@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
-use toolpipe_upstream::{Api, Conversation, InboundError, RequestOptions, inbound, request, request_event};
+use toolpipe_upstream::{Api, Conversation, InboundError, RequestOptions, Target, inbound, request, request_event};
 
 const APIS: [Api; 3] = [Api::OpenaiChat, Api::OpenaiResponses, Api::Anthropic];
 
@@ -37,7 +37,7 @@ fn options(request: &toolpipe_upstream::InboundRequest, from: Api, to: Api) -> R
         model: request.model.clone().unwrap_or_default(),
         tools: request.tools.clone(),
         tool_choice: request.tool_choice.clone(),
-        params: request.parameters_for(from, to, to.base_url()).0,
+        params: request.parameters_for(from, &Target { api: to, url: to.base_url(), model: "m" }).0,
         stream: request.streams,
         ..RequestOptions::default()
     }

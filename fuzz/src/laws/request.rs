@@ -14,7 +14,7 @@ fn options(read: &InboundRequest, from: Api, to: Api) -> RequestOptions {
         model: read.model.clone().unwrap_or_default(),
         tools: read.tools.clone(),
         tool_choice: read.tool_choice.clone(),
-        params: read.parameters_for(from, to, to.base_url()).0,
+        params: read.parameters_for(from, &upstream::Target { api: to, url: to.base_url(), model: "m" }).0,
         stream: read.streams,
         ..RequestOptions::default()
     }

@@ -106,10 +106,7 @@ impl<'s> Opening<'s> {
         let question = input::question(self.settings.prompt.as_deref(), content.text);
         if let Some((api, request)) = &content.request {
             let left_out = self.turn.fill_in(*api, request);
-            let names = left_out
-                .iter()
-                .map(|name| format!("params.{name}: {} does not have it", self.turn.provider.api.name()));
-            for note in request.notes.iter().cloned().chain(names) {
+            for note in request.notes.iter().chain(&left_out) {
                 out.messages().verbose(format_args!("request event: {note}"));
             }
         }

@@ -35,6 +35,9 @@ impl Service {
         let api = api_of(front);
         let inbound = body::inbound(api, &bytes, &mut share).await?;
         exchange.line().notes.clone_from(&inbound.notes);
+        if !self.source.is_of(api) {
+            exchange.line().notes.extend_from_slice(&inbound.foreign_notes);
+        }
         self.source.check(api, &inbound).map_err(body::refused)?;
         let wants_events = admitted.route == Route::Events;
         let is_stream = inbound.streams || wants_events;

@@ -57,7 +57,8 @@ pub fn request_event(line: &str) -> Option<(Api, InboundRequest)> {
         None | Some(Value::Null) => {}
         Some(_) => notes.add("params: not an object, it is left out"),
     }
-    request.notes = notes.into_list();
+    let (notes, foreign) = notes.into_lists();
+    request.notes = [notes, foreign].concat();
     Some((api.unwrap_or(Api::OpenaiChat), request))
 }
 

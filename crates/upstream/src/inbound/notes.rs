@@ -10,25 +10,36 @@ const WORD: usize = 40;
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     list: Vec<String>,
+    foreign: Vec<String>,
     more: usize,
 }
 
 impl Notes {
     /// Takes a sentence; one that is there already is not repeated.
     pub(crate) fn add(&mut self, note: impl Into<String>) {
-        let note = note.into();
-        if self.list.contains(&note) {
-            return;
-        }
-        if self.list.len() < MOST { self.list.push(note) } else { self.more += 1 }
+        self.push(note.into(), false);
     }
 
-    /// All sentences; the last one counts those that were too many.
-    pub(crate) fn into_list(mut self) -> Vec<String> {
+    /// Takes a sentence about what an upstream of the client's API gets, and another does not.
+    pub(crate) fn add_foreign(&mut self, note: impl Into<String>) {
+        self.push(note.into(), true);
+    }
+
+    fn push(&mut self, note: String, is_foreign: bool) {
+        let is_full = self.list.len() + self.foreign.len() >= MOST;
+        let list = if is_foreign { &mut self.foreign } else { &mut self.list };
+        if list.contains(&note) {
+            return;
+        }
+        if is_full { self.more += 1 } else { list.push(note) }
+    }
+
+    /// All sentences, and those that are true for an upstream of another API alone; the last one counts those that were too many.
+    pub(crate) fn into_lists(mut self) -> (Vec<String>, Vec<String>) {
         if self.more > 0 {
             self.list.push(format!("{} more notes are not shown", self.more));
         }
-        self.list
+        (self.list, self.foreign)
     }
 }
 

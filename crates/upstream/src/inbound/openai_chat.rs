@@ -22,7 +22,7 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     let include_usage = take("stream_options").and_then(|options| options.get("include_usage")?.as_bool());
     let (mut request, _) = InboundRequest::begin(body, &[]);
     request.include_usage = include_usage.unwrap_or_default();
-    request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
+    let has_more = request.set_tools(tools.as_ref(), choice.as_ref(), &mut notes);
     request.drop_parallel_without_tools();
     let mut read = Vec::new();
     let mut open = OpenFunctions::default();
@@ -36,8 +36,8 @@ pub(crate) fn read(mut body: Map<String, Value>) -> Result<InboundRequest, Inbou
     }
     let is_empty = read.is_empty();
     let mut request = request.end(read, "messages", is_empty, notes)?;
-    // Other servers of this API may have tools of their own, such as the web search of GLM.
-    if !request.provider_tools.is_empty() {
+    // Other servers of this API may have tools of their own, such as the web search of GLM, and members such as `cache_control`.
+    if has_more {
         let members = [("tools", tools), ("tool_choice", choice)];
         let members = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
         request.keep(Api::OpenaiChat, members.collect());

@@ -39,6 +39,8 @@ pub struct InboundRequest {
     pub references: Vec<Reference>,
     /// What was left out, a sentence each.
     pub notes: Vec<String>,
+    /// The same of what an upstream of the client's API gets as the client wrote it.
+    pub foreign_notes: Vec<String>,
 }
 
 /// Why a request cannot be read.
@@ -95,8 +97,8 @@ impl InboundRequest {
         (InboundRequest { model, streams, params: body, ..InboundRequest::default() }, taken)
     }
 
-    /// Takes the tools and the choice among them.
-    pub(crate) fn set_tools(&mut self, tools: Option<&Value>, choice: Option<&Value>, notes: &mut Notes) {
+    /// Takes the tools and the choice among them. Returns whether the client's own list holds more than these tools.
+    pub(crate) fn set_tools(&mut self, tools: Option<&Value>, choice: Option<&Value>, notes: &mut Notes) -> bool {
         let mut tools = InboundTools::read(tools, notes);
         self.tool_choice = choice::read(choice, &mut tools, notes);
         let is_empty = tools.is_empty();
@@ -104,6 +106,7 @@ impl InboundRequest {
         self.namespaced_tools = tools.namespaced;
         self.provider_tools = tools.provider;
         self.tools = (!is_empty).then(|| Arc::new(tools.list));
+        tools.has_more || !self.provider_tools.is_empty()
     }
 
     /// Drops `parallel_tool_calls` of a request without tools: chat completions reject it.
@@ -115,6 +118,9 @@ impl InboundRequest {
 
     /// Keeps the members that became the conversation and the tools, for an upstream of the same API.
     pub(crate) fn keep(&mut self, api: Api, members: Map<String, Value>) {
+        if members.contains_key("messages") || members.contains_key("input") {
+            self.foreign_notes.append(&mut self.notes);
+        }
         let messages = self.conversation.messages.len();
         let is_partial = !self.references.is_empty();
         self.conversation.verbatim = Some(Verbatim::new(api.name(), members, messages, is_partial));
@@ -132,7 +138,7 @@ impl InboundRequest {
         notes: Notes,
     ) -> Result<InboundRequest, InboundError> {
         if is_empty && self.references.is_empty() {
-            let notes = notes.into_list();
+            let (notes, _) = notes.into_lists();
             let why = notes.iter().find(|note| note.starts_with(member)).map(|note| format!("; {note}"));
             return Err(InboundError::Member {
                 member: member.to_owned(),
@@ -140,7 +146,7 @@ impl InboundRequest {
             });
         }
         self.conversation = Conversation::of(messages);
-        self.notes = notes.into_list();
+        (self.notes, self.foreign_notes) = notes.into_lists();
         Ok(self)
     }
 }

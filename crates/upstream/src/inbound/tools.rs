@@ -31,6 +31,8 @@ pub(crate) struct InboundTools {
     pub namespaced: Vec<NamespacedTool>,
     /// Those of the provider, as they came.
     pub provider: Vec<Value>,
+    /// Whether a function has members that are not read.
+    pub has_more: bool,
 }
 
 /// The most characters of a name that every provider takes.
@@ -38,6 +40,9 @@ const LONGEST: usize = 64;
 
 /// The members that hold a schema.
 const SCHEMAS: [&str; 3] = ["parameters", "input_schema", "inputSchema"];
+
+/// The members of a function that are read.
+const KNOWN: [&str; 7] = ["type", "name", "description", "strict", "parameters", "input_schema", "inputSchema"];
 
 /// The namespace of tools that have none, as Codex has it.
 const NO_NAMESPACE: &str = "functions";
@@ -88,10 +93,20 @@ impl InboundTools {
             }
             "custom" if schema.is_none() => self.free(inner, namespace, notes),
             // Anthropic's own functions may have the type `custom`.
-            "function" | "custom" => self.function(inner, schema, namespace, notes),
+            "function" | "custom" => {
+                let own = if std::ptr::eq(inner, tool) { None } else { Some(tool) };
+                let names = inner.iter().chain(own.into_iter().flatten().filter(|(name, _)| *name != kind));
+                for (name, _) in names.filter(|(name, value)| !KNOWN.contains(&name.as_str()) && !value.is_null()) {
+                    self.has_more = true;
+                    notes.add_foreign(format!("tools: {} of a function is left out", quoted(name)));
+                }
+                self.function(inner, schema, namespace, notes);
+            }
             other => {
-                notes
-                    .add(format!("tools: {} is a tool of the provider's, which other APIs do not have", quoted(other)));
+                notes.add_foreign(format!(
+                    "tools: {} is a tool of the provider's, which other APIs do not have",
+                    quoted(other)
+                ));
                 self.provider.push(entry.clone());
             }
         }

@@ -30,6 +30,23 @@ pub(super) fn word(_: Api, _: Api, value: Value) -> Option<Value> {
     value.as_str().map(|_| value.clone())
 }
 
+/// An object.
+pub(super) fn object(_: Api, _: Api, value: Value) -> Option<Value> {
+    value.is_object().then_some(value)
+}
+
+/// Who uses the client. OpenAI rejects more than 64 characters (<https://github.com/maximhq/bifrost/pull/1000>), of which Claude Code sends
+/// more.
+pub(super) fn user(_: Api, to: Api, value: Value) -> Option<Value> {
+    let has_room = to == Api::Anthropic || value.as_str()?.chars().count() <= 64;
+    (has_room && value.is_string()).then_some(value)
+}
+
+/// The class of service. The words of Anthropic mean something else.
+pub(super) fn tier(from: Api, _: Api, value: Value) -> Option<Value> {
+    (from != Api::Anthropic && value.is_string()).then_some(value)
+}
+
 /// The texts at which the model stops: always a list. Anthropic rejects those of white space alone.
 pub(super) fn stops(_: Api, to: Api, value: Value) -> Option<Value> {
     let list = if value.is_string() { vec![value] } else { value.as_array()?.clone() };
