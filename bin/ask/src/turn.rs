@@ -44,6 +44,8 @@ pub struct TurnDraft {
     pub options: RequestOptions,
     /// The form of the first request.
     pub form: RequestForm,
+    /// Whether the events hold all that the provider's answer has, for a client of its API.
+    pub details: bool,
     conversation: Conversation,
     id: Option<String>,
     item_ids: bool,
@@ -84,6 +86,7 @@ impl TurnDraft {
             provider,
             options,
             form: RequestForm { is_whole: false, tools: ToolsForm::Native },
+            details: false,
             conversation: Conversation::default(),
             id,
             item_ids,
@@ -111,6 +114,8 @@ impl TurnDraft {
     /// with the choice among them, and settings, which get the names of the provider's API. Returns a sentence for each reason for which
     /// settings were left out.
     pub fn fill_in(&mut self, api: Api, request: &InboundRequest) -> Vec<String> {
+        // A client waits behind this event.
+        self.details = true;
         let options = &mut self.options;
         if options.model.is_empty() || self.provider.model().is_none() {
             options.model = request.model.clone().unwrap_or(std::mem::take(&mut options.model));
@@ -232,6 +237,7 @@ impl TurnDraft {
             redactor: self.redactor().clone(),
             server: self.is_for_client.then(|| upstream::host_of(self.url())),
             item_ids: self.item_ids,
+            details: self.details,
             max_frame: Some(self.provider.settings.max_frame),
         }
     }

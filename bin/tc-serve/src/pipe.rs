@@ -207,7 +207,7 @@ impl Pipe {
         let note =
             |what: &str, count: u64| if count == 1 { what.to_owned() } else { format!("{what} ({count} times)") };
         let left_out = state.notes.iter().map(|(what, count)| note(what, *count));
-        left_out.chain(dropped.notes().map(|(what, count)| note(what, count))).collect()
+        left_out.chain(dropped.notes().map(|(what, count)| note(&what, count))).collect()
     }
 
     /// Begins the answer without content: its status is sent, so that a failure from now on must show in the stream.

@@ -233,6 +233,7 @@ impl Upstream {
             is_for_client: true,
         };
         let mut turn = TurnDraft::new(self.direct.current(), options);
+        turn.details = true;
         turn.check_model()?;
         turn.converse(std::mem::take(&mut inbound.conversation));
         let may_tag = self.tools_mode == ToolsModeChoice::Auto && turn.has_tools();

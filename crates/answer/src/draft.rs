@@ -1,13 +1,22 @@
 //! The answer so far, as its parts in order.
 
+use crate::details::{Members, Place, merge};
 use crate::step::Step;
 use event::payload::FinishReason;
+use std::collections::BTreeMap;
+
+/// The bytes that members take, about.
+fn size(members: &Members) -> usize {
+    members.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+}
 
 /// The answer so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
     /// Its choices, in the order of their numbers.
     pub choices: Vec<ChoiceDraft>,
+    /// Members of the answer, and the provider's counts.
+    pub details: BTreeMap<Place, Members>,
     /// What goes under the key `toolpipe`, as JSON; see [`Step::Extras`].
     pub extras: Option<String>,
     /// The bytes that are kept.
@@ -21,6 +30,8 @@ pub struct ChoiceDraft {
     pub number: u32,
     /// Its parts, in order. Two neighbours are never both text.
     pub blocks: Vec<Block>,
+    /// Members of the choice and of its message.
+    pub details: BTreeMap<Place, Members>,
     /// Why it ended, once it has.
     pub finish: Option<FinishReason>,
     /// The provider's word for why; see [`Step::End`].
@@ -41,6 +52,8 @@ pub enum Block {
     Text(String),
     /// A refusal.
     Refusal(String),
+    /// Members of the text before them, or an item of the provider's.
+    Details(Place, Members),
     /// A call.
     Call {
         /// Its id.
@@ -64,6 +77,7 @@ impl Block {
             + match self {
                 Block::Reasoning { text, provider } => text.len() + data(provider),
                 Block::Text(text) | Block::Refusal(text) => text.len(),
+                Block::Details(_, members) => size(members),
                 Block::Call { id, name, arguments, provider, .. } => {
                     id.len() + name.len() + arguments.len() + data(provider)
                 }
@@ -83,12 +97,17 @@ impl Draft {
             self.extras = Some((*json).to_owned());
             return;
         }
+        if let Step::Details(place @ (Place::Answer | Place::Usage), more) = step {
+            self.kept += size(more);
+            merge(self.details.entry(*place).or_default(), (*more).clone(), false);
+            return;
+        }
         let at = self.choices.partition_point(|c| c.number < choice);
         if self.choices.get(at).is_none_or(|c| c.number != choice) {
             self.choices.insert(at, ChoiceDraft { number: choice, ..ChoiceDraft::default() });
             self.kept += size_of::<ChoiceDraft>();
         }
-        let ChoiceDraft { blocks, finish, provider_finish, .. } = &mut self.choices[at];
+        let ChoiceDraft { blocks, details, finish, provider_finish, .. } = &mut self.choices[at];
         let before = blocks.last().map_or(0, Block::kept);
         let count = blocks.len();
         match (step, blocks.last_mut()) {
@@ -122,6 +141,11 @@ impl Draft {
                 *provider = data.map(str::to_owned);
                 *is_complete = true;
             }
+            (Step::Details(place @ (Place::Choice | Place::Message), more), _) => {
+                self.kept += size(more);
+                merge(details.entry(*place).or_default(), (*more).clone(), *place == Place::Message);
+            }
+            (Step::Details(place, members), _) => blocks.push(Block::Details(*place, (*members).clone())),
             (Step::End { reason, provider }, _) => {
                 *finish = Some(*reason);
                 *provider_finish = provider.map(str::to_owned);
@@ -136,12 +160,19 @@ impl Draft {
 
     /// Gives the steps of the choice `choice` again, each block in one piece, from `Begin` to `End`.
     pub(crate) fn replay(&self, choice: u32, take: &mut dyn FnMut(&Step<'_>)) {
+        for (place, members) in &self.details {
+            take(&Step::Details(*place, members));
+        }
         take(&Step::Begin);
         let Some(choice) = self.choices.iter().find(|c| c.number == choice) else {
             return take(&Step::End { reason: FinishReason::Stop, provider: None });
         };
+        for (place, members) in &choice.details {
+            take(&Step::Details(*place, members));
+        }
         for block in &choice.blocks {
             match block {
+                Block::Details(place, members) => take(&Step::Details(*place, members)),
                 Block::Reasoning { text, provider } => take(&Step::Reasoning { text, provider: provider.as_deref() }),
                 Block::Text(text) => take(&Step::Text(text)),
                 Block::Refusal(text) => take(&Step::Refusal(text)),

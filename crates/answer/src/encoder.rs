@@ -1,5 +1,6 @@
 //! One stream of events into the bytes of one answer.
 
+use crate::details::{Place, comes_as_reasoning, details_for, members};
 use crate::draft::Draft;
 use crate::dropped::Dropped;
 use crate::failure::Failure;
@@ -8,8 +9,8 @@ use crate::options::AnswerOptions;
 use crate::step::Step;
 use crate::turn::Turn;
 use crate::writer::StreamWriter;
-use event::payload::StreamStart;
-use event::{Event, Kind, Text};
+use event::payload::{Details, ServerItem, StreamStart};
+use event::{Event, Kind, Raw, Text};
 
 /// How the answer is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Encoder {
 /// What steps are written to.
 struct Page {
     front: Front,
+    /// The API of the provider; "" before the stream begins.
+    api: String,
     options: AnswerOptions,
     draft: Draft,
     /// `None` for a whole answer.
@@ -57,11 +60,20 @@ impl Page {
         self.options.provider_id = Some(id.to_owned());
     }
 
+    /// The name of the model: the upstream's where it speaks the client's API, as it would without a service in between. Clients of others compare
+    /// the name with the one that they asked for.
+    fn model<'m>(&'m self, upstream: &'m str) -> &'m str {
+        let is_own = self.api == self.front.name() && !upstream.is_empty();
+        if is_own || self.options.model.is_empty() { upstream } else { &self.options.model }
+    }
+
     /// Writes one step; a whole answer keeps it in the draft.
     fn write(&mut self, model: &str, choice: u32, step: &Step<'_>, out: &mut Vec<u8>) {
         if choice >= self.choices() {
             return;
         }
+        let model = self.model(model).to_owned();
+        let model = model.as_str();
         match &mut self.writer {
             Some(writer) => writer.step(choice, step, model, out),
             None => self.draft.push(choice, step),
@@ -79,7 +91,7 @@ impl Encoder {
     pub fn new(front: Front, form: Form, options: AnswerOptions) -> Encoder {
         let writer = (form == Form::Stream).then(|| (front.row().stream)(&options));
         let turn = Turn::new(options.extras, form == Form::Whole);
-        Encoder { turn, page: Page { front, options, draft: Draft::default(), writer } }
+        Encoder { turn, page: Page { front, api: String::new(), options, draft: Draft::default(), writer } }
     }
 
     /// Takes the next event of the stream, and appends what can be sent now.
@@ -89,10 +101,42 @@ impl Encoder {
             turn.dropped.other_choices += 1;
             return;
         }
-        if event.kind() == Kind::StreamStart {
-            let start = StreamStart::read(event);
-            let [api, id] = [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
-            page.set_id(&api, &id);
+        let front = page.front.name();
+        match event.kind() {
+            Kind::StreamStart => {
+                let start = StreamStart::read(event);
+                let [api, id] = [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
+                page.set_id(&api, &id);
+                page.api = api.into_owned();
+            }
+            Kind::Details => {
+                let details = Details::read(event);
+                let mut lost = |name: &str| turn.dropped.member(name);
+                for (place, members) in details_for(&page.api, front, &details, &mut lost) {
+                    turn.details(event, place, members, &mut |model, choice, step| {
+                        page.write(model, choice, step, out)
+                    });
+                }
+                return;
+            }
+            Kind::ServerItem => {
+                let item = ServerItem::read(event);
+                let kind = item.kind.str();
+                let is_own = page.api == front;
+                let data = item.data.text();
+                if is_own && page.front != Front::Chat {
+                    let has_come = Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
+                    if !has_come {
+                        let members = members(data.as_bytes());
+                        turn.details(event, Place::Item, members, &mut |model, choice, step| {
+                            page.write(model, choice, step, out);
+                        });
+                    }
+                } else if !is_own || kind != "executed_tool" {
+                    turn.dropped.member(&kind);
+                }
+            }
+            _ => {}
         }
         turn.push(event, &mut |model, choice, step| page.write(model, choice, step, out));
     }
@@ -109,7 +153,7 @@ impl Encoder {
         let Encoder { turn, page } = self;
         turn.finish(&mut |model, choice, step| page.write(model, choice, step, out));
         if page.writer.is_none() && turn.failure.is_none() {
-            out.extend((page.front.row().whole)(&page.options, &page.draft, &turn.usage, &turn.model));
+            out.extend((page.front.row().whole)(&page.options, &page.draft, &turn.usage, page.model(&turn.model)));
         }
         page.draft = Draft::default();
     }
@@ -147,7 +191,7 @@ impl Encoder {
 
     /// What of the events the client did not get, although the answer did not fail.
     pub fn dropped(&self) -> Dropped {
-        self.turn.dropped
+        self.turn.dropped.clone()
     }
 
     /// How many bytes it keeps of the answer: what waits, and the answer so far where that is written again. Asked after each event, so it takes no

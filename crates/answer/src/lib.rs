@@ -4,6 +4,7 @@
 //! bytes of the answer. The events are those that `accumulate` emits with live deltas. What it is not: it opens no connection, has no
 //! clock, and merges no deltas.
 
+mod details;
 mod draft;
 mod dropped;
 mod encoder;
@@ -14,6 +15,7 @@ mod step;
 mod turn;
 mod writer;
 
+pub use details::{Members, Place};
 pub use draft::{Block, ChoiceDraft, Draft};
 pub use dropped::Dropped;
 pub use encoder::{Encoder, Form};

@@ -1,6 +1,7 @@
 //! What happens in an answer, in the one order that every front can write.
 
 use crate::Failure;
+use crate::details::{Members, Place};
 use event::payload::FinishReason;
 
 /// One step of an answer. For each choice the steps are in this order: `Begin`; then reasoning, text, refusals and calls, one after the
@@ -40,6 +41,9 @@ pub enum Step<'a> {
         /// What must go back to the provider with it: JSON, by the name of the API.
         provider: Option<&'a str>,
     },
+    /// Members of the provider's answer, in the words of the front. Those of [`Place::Text`] and [`Place::Item`] are in order with the content,
+    /// and others may come before `Begin`: they wait for the next step.
+    Details(Place, &'a Members),
     /// The choice ends.
     End {
         /// Why. With calls that are complete it is `ToolCalls`, unless the answer was cut.

@@ -10,6 +10,7 @@ mod held;
 #[cfg(test)]
 mod tests;
 
+use crate::details::{Members, Place};
 use crate::dropped::Dropped;
 use crate::failure::Failure;
 use crate::step::{Step, Usage};
@@ -118,6 +119,17 @@ impl Turn {
         }
         if self.has_ended && self.has_usage {
             self.emit_usage(take);
+        }
+    }
+
+    /// Takes members of the provider's answer, in the words of the front.
+    pub fn details(&mut self, event: &Event<'_>, place: Place, members: Members, take: &mut TakeStep<'_>) {
+        if self.is_done || self.has_ended {
+            self.dropped.late += u64::from(self.failure.is_none() && place == Place::Item);
+        } else if matches!(place, Place::Text | Place::Item) {
+            self.feed(event, take, |choice, out| choice.details(place, members, out));
+        } else {
+            take(&self.model, event.choice(), &Step::Details(place, &members));
         }
     }
 

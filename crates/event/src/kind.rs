@@ -10,6 +10,7 @@ macro_rules! for_each_kind {
             RefusalDelta<'a> = "refusal_delta",
             ToolCallDelta<'a> = "tool_call_delta",
             ServerItem<'a> = "server_item",
+            Details<'a> = "details",
             SessionStats = "session_stats",
             StreamEnd<'a> = "stream_end",
             Decision<'a> = "decision",

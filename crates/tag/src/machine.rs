@@ -12,7 +12,7 @@ use crate::parser::Parser;
 use crate::table::Dialects;
 use alone::AloneReading;
 use choice::TagChoice;
-use event::payload::{ContentDelta, StreamEnd, StreamStart, Warning};
+use event::payload::{ContentDelta, Details, StreamEnd, StreamStart, Warning};
 use event::{Choices, Event, Json, Kind, Machine, Sink, Text};
 use events::{SOURCE, warning_key};
 use json::{ToolList, ToolsError};
@@ -243,6 +243,11 @@ fn place(setting: &Option<Setting>, choices: &mut Choices<TagChoice>, number: u3
     }))
 }
 
+/// Whether an event has a place in the text: of the details only those of the text.
+fn has_place(event: &Event<'_>) -> bool {
+    event.kind() != Kind::Details || Details::read(event).place == "text"
+}
+
 impl Machine for Tag {
     fn push(&mut self, event: &Event<'_>, out: &mut dyn Sink) {
         match event.kind() {
@@ -274,7 +279,7 @@ impl Machine for Tag {
                 }
             }
             // Counts, warnings and what other commands add have no place in the text; these have one.
-            Kind::ServerItem | Kind::RefusalDelta => {
+            Kind::ServerItem | Kind::RefusalDelta | Kind::Details if has_place(event) => {
                 if let Some(at) = self.choices.find(event.choice()).filter(|at| !self.choices[*at].is_native) {
                     self.choices[at].interrupt(&self.warned, out);
                     self.choices[at].count(&mut self.kept);

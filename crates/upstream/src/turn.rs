@@ -4,15 +4,19 @@ use crate::failure::Failure;
 use crate::stream::options::StreamOptions;
 use crate::usage::Usage;
 use event::payload::{
-    ContentDelta, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd, StreamStart,
-    Thinking, ToolCallDelta, Warning,
+    ContentDelta, Details, Error, FinishReason, RefusalDelta, Retract, ServerItem, SessionStats, StreamEnd,
+    StreamStart, Thinking, ToolCallDelta, Warning,
 };
-use event::{Choices, Json, Kind, Payload, Raw, Sink, Surrogates};
+use event::{Choices, Json, Kind, Object, Payload, Raw, Sink, Surrogates};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The name that events of this crate carry as their `source`.
 const SOURCE: &str = "llm-stream";
+
+/// How many members of an answer are kept, and how many details wait for the first event.
+const MOST_MEMBERS: usize = 256;
 
 /// One stream on its way out: begins it lazily, keeps what the end needs, and ends it once.
 #[derive(Debug)]
@@ -37,6 +41,12 @@ pub(crate) struct Turn {
     /// The bytes that the decoder keeps of what came.
     kept: usize,
     scratch: String,
+    /// Details that came before the first other event, which they must not begin: a request may be tried again until then.
+    early: Vec<(u32, &'static str, String)>,
+    /// The members of the answer that were written, which some providers repeat in each chunk.
+    answer: HashMap<String, String>,
+    /// The provider's counts as they came.
+    counts: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +79,87 @@ impl Turn {
             with_call: false,
             kept: 0,
             scratch: String::new(),
+            early: Vec::new(),
+            answer: HashMap::new(),
+            counts: Vec::new(),
+        }
+    }
+
+    /// Whether details are written.
+    pub(crate) fn wants_details(&self) -> bool {
+        self.options.details
+    }
+
+    /// Takes the members of `object` whose names are not among `read`, at a place of [`Details`]. Those without content are left out.
+    pub(crate) fn details(
+        &mut self,
+        choice: u32,
+        place: &'static str,
+        object: Raw<'_>,
+        read: &[&str],
+        out: &mut dyn Sink,
+    ) {
+        if !self.options.details {
+            return;
+        }
+        let mut json = Vec::new();
+        let mut o = Object::open(&mut json);
+        let mut has_members = false;
+        for (name, value) in object.entries() {
+            if read.contains(&name.as_ref()) || matches!(value.text(), "null" | "\"\"" | "[]" | "{}") {
+                continue;
+            }
+            if place == "answer" {
+                let same = self.answer.get(name.as_ref()).is_some_and(|before| before == value.text());
+                if same || self.answer.len() >= MOST_MEMBERS {
+                    continue;
+                }
+                self.answer.insert(name.clone().into_owned(), value.text().to_owned());
+            }
+            o.minified(&name, value.text());
+            has_members = true;
+        }
+        o.close();
+        if has_members {
+            self.detail(choice, place, String::from_utf8_lossy(&json).into_owned(), out);
+        }
+    }
+
+    /// Takes one member at a place of [`Details`].
+    pub(crate) fn member(&mut self, choice: u32, place: &'static str, name: &str, json: &str, out: &mut dyn Sink) {
+        if self.options.details && !matches!(json, "null" | "\"\"" | "[]" | "{}") {
+            let mut object = Vec::new();
+            let mut o = Object::open(&mut object);
+            o.minified(name, json);
+            o.close();
+            self.detail(choice, place, String::from_utf8_lossy(&object).into_owned(), out);
+        }
+    }
+
+    /// The text that came last ends, and another follows that is not to become one with it.
+    pub(crate) fn text_ends(&mut self, out: &mut dyn Sink) {
+        if self.options.details && self.started {
+            self.detail(0, "text", "{}".to_owned(), out);
+        }
+    }
+
+    /// Takes the provider's counts as they are. Those of a stream that `adds` counts to earlier ones stay.
+    pub(crate) fn counts(&mut self, counts: Raw<'_>, adds: bool) {
+        if self.options.details {
+            if !adds {
+                self.counts.clear();
+            }
+            let mut json = Vec::new();
+            event::minify(&mut json, counts.text());
+            self.counts.push(String::from_utf8_lossy(&json).into_owned());
+        }
+    }
+
+    fn detail(&mut self, choice: u32, place: &'static str, json: String, out: &mut dyn Sink) {
+        if self.started {
+            out.emit(choice, Details { place: place.into(), data: Json::of(&json) });
+        } else if self.early.len() < MOST_MEMBERS {
+            self.early.push((choice, place, json));
         }
     }
 
@@ -369,6 +460,9 @@ impl Turn {
             // Z.ai ends an empty answer like this where the prompt alone is too long.
             self.error(&Failure::new("context_overflow", "the prompt is longer than the model's context", false), out);
         }
+        for counts in std::mem::take(&mut self.counts) {
+            self.write(0, Details { place: "usage".into(), data: Json::of(&counts) }, out);
+        }
         self.stats.total_tokens = self.stats.total();
         let stats = self.stats;
         let known = [
@@ -420,6 +514,9 @@ impl Turn {
     fn write<'p>(&mut self, choice: u32, payload: impl Into<Payload<'p>>, out: &mut dyn Sink) {
         if !std::mem::replace(&mut self.started, true) {
             self.start(out);
+            for (choice, place, json) in std::mem::take(&mut self.early) {
+                self.detail(choice, place, json, out);
+            }
         }
         out.emit(choice, payload);
     }

@@ -204,6 +204,7 @@ impl<P: Page> Story<P> {
                 let who = if approval.source == "policy" { "the policy" } else { &by };
                 self.note(event, out, Tone::Quiet, &format!("{name}: {decision} by {who}"));
             }
+            Payload::Details(_) => {}
             // What was asked for is for stages that ask a model.
             Payload::Request(_) => {}
             Payload::ServerItem(item) => {

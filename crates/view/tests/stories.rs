@@ -302,7 +302,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..6).prop_map(|p| p.concat())
 }
 
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "stream_start",
     "thinking",
     "content_delta",
@@ -313,6 +313,7 @@ const KINDS: [&str; 19] = [
     "tool_call_partial",
     "retract",
     "server_item",
+    "details",
     "message",
     "tool_use",
     "tool_progress",

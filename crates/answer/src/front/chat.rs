@@ -7,6 +7,7 @@ mod call;
 mod envelope;
 
 use super::openai_error;
+use crate::details::{self, Members, Place, merge};
 use crate::draft::{Block, ChoiceDraft, Draft};
 use crate::options::AnswerOptions;
 use crate::step::{Step, Usage};
@@ -31,6 +32,17 @@ struct ChatStream {
     include_usage: bool,
     /// The call that is open in each choice, or the one before the next.
     places: Choices<CallPlace>,
+    /// The details that wait for the next chunk of each choice.
+    waiting: Choices<Waiting>,
+    /// The provider's counts.
+    counts: Members,
+}
+
+/// The details of a choice that wait.
+#[derive(Debug, Default)]
+struct Waiting {
+    choice: Members,
+    message: Members,
 }
 
 impl ChatStream {
@@ -39,15 +51,35 @@ impl ChatStream {
             envelope: Envelope::new(options, "chat.completion.chunk"),
             include_usage: options.include_usage,
             places: Choices::default(),
+            waiting: Choices::default(),
+            counts: Members::new(),
         }
     }
 
     /// Writes a chunk with one delta.
     fn delta(&mut self, choice: u32, model: &str, out: &mut Vec<u8>, fill: impl FnOnce(&mut Object<'_>)) {
+        self.choice(choice, model, out, fill, |o| _ = o.raw("finish_reason", "null"));
+    }
+
+    /// Writes a chunk of one choice, with what waits for it.
+    fn choice(
+        &mut self,
+        choice: u32,
+        model: &str,
+        out: &mut Vec<u8>,
+        delta: impl FnOnce(&mut Object<'_>),
+        end: impl FnOnce(&mut Object<'_>),
+    ) {
+        let waiting = std::mem::take(self.waiting.of(choice));
         self.envelope.chunk(model, out, |o| {
             o.array("choices", |list| {
                 list.object(|o| {
-                    o.int("index", choice).object("delta", fill).raw("finish_reason", "null");
+                    o.int("index", choice).object("delta", |o| {
+                        delta(o);
+                        details::write(o, &waiting.message);
+                    });
+                    details::write(o, &waiting.choice);
+                    end(o);
                 });
             });
         });
@@ -92,21 +124,25 @@ impl StreamWriter for ChatStream {
                 }
                 self.places.of(choice).advance();
             }
-            Step::End { reason, .. } => self.envelope.chunk(model, out, |o| {
-                o.array("choices", |list| {
-                    list.object(|o| {
-                        o.int("index", choice).object("delta", |_| {}).str("finish_reason", reason_name(reason));
-                    });
-                });
-            }),
+            Step::Details(place, members) => {
+                let (into, joins) = match place {
+                    Place::Answer => (&mut self.envelope.members, false),
+                    Place::Usage => (&mut self.counts, false),
+                    Place::Choice => (&mut self.waiting.of(choice).choice, false),
+                    Place::Message | Place::Text | Place::Item => (&mut self.waiting.of(choice).message, true),
+                };
+                merge(into, members.clone(), joins);
+            }
+            Step::End { reason, .. } => {
+                self.choice(choice, model, out, |_| {}, |o| _ = o.str("finish_reason", reason_name(reason)));
+            }
             Step::Extras(json) => self.envelope.chunk(model, out, |o| {
                 o.array("choices", |_| {}).raw("toolpipe", json);
             }),
             Step::Usage(usage) => {
                 if self.include_usage {
-                    self.envelope.chunk(model, out, |o| {
-                        o.array("choices", |_| {}).object("usage", |o| usage_members(&usage, o));
-                    });
+                    let counts = details::counts(Some(&self.counts), |o| usage_members(&usage, o));
+                    self.envelope.chunk(model, out, |o| _ = o.array("choices", |_| {}).raw("usage", &counts));
                 }
                 out.extend_from_slice(b"data: [DONE]\n\n");
             }
@@ -122,16 +158,20 @@ impl StreamWriter for ChatStream {
 /// The whole answer.
 fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
     let mut out = Vec::new();
-    Envelope::new(options, "chat.completion").object(model, &mut out, |o| {
+    let mut envelope = Envelope::new(options, "chat.completion");
+    envelope.members = draft.details.get(&Place::Answer).cloned().unwrap_or_default();
+    let counts = details::counts(draft.details.get(&Place::Usage), |o| usage_members(usage, o));
+    envelope.object(model, &mut out, |o| {
         o.array("choices", |list| {
             for choice in &draft.choices {
                 list.object(|o| {
                     o.int("index", choice.number).object("message", |o| message(choice, o));
+                    choice.details.get(&Place::Choice).into_iter().for_each(|members| details::write(o, members));
                     o.str("finish_reason", reason_name(choice.finish.unwrap_or_default()));
                 });
             }
         });
-        o.object("usage", |o| usage_members(usage, o));
+        o.raw("usage", &counts);
         if let Some(extras) = &draft.extras {
             o.raw("toolpipe", extras);
         }
@@ -142,12 +182,14 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
 fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
     let [mut text, mut refusal, mut reasoning] = [const { String::new() }; 3];
     let mut has_calls = false;
+    let mut more = choice.details.get(&Place::Message).cloned().unwrap_or_default();
     for block in &choice.blocks {
         match block {
             Block::Text(more) => text.push_str(more),
             Block::Refusal(more) => refusal.push_str(more),
             Block::Reasoning { text: more, .. } => reasoning.push_str(more),
             Block::Call { .. } => has_calls = true,
+            Block::Details(_, members) => merge(&mut more, members.clone(), true),
         }
     }
     o.str("role", "assistant");
@@ -171,6 +213,7 @@ fn message(choice: &ChoiceDraft, o: &mut Object<'_>) {
             }
         });
     }
+    details::write(o, &more);
 }
 
 /// The value of `finish_reason`. A failed answer has none.

@@ -15,6 +15,7 @@ mod opaque;
 mod whole;
 
 use super::frame::frame;
+use crate::details::{self, Members, Place, merge};
 use crate::failure::Failure;
 use crate::options::AnswerOptions;
 use crate::step::{Step, Usage};
@@ -51,6 +52,11 @@ struct Writer {
     open: Option<OpenBlock>,
     has_refusal: bool,
     stop_reason: Option<&'static str>,
+    /// Members of the event that ends the message, and of its delta.
+    last: Members,
+    delta: Members,
+    /// The provider's counts.
+    counts: Members,
     is_done: bool,
 }
 
@@ -63,18 +69,21 @@ impl Writer {
             open: None,
             has_refusal: false,
             stop_reason: None,
+            last: Members::new(),
+            delta: Members::new(),
+            counts: Members::new(),
             is_done: false,
         }
     }
 
     fn begin(&self, model: &str, out: &mut Vec<u8>) {
-        let model = if self.model.is_empty() { model } else { &self.model };
+        let model = if model.is_empty() { &self.model } else { model };
         frame(out, "message_start", |o| {
             o.object("message", |o| {
                 envelope(o, &self.id, model);
                 o.raw("content", "[]").raw("stop_reason", "null").raw("stop_sequence", "null");
                 // The counts come at the end, and overwrite these. AI SDK and others want numbers here.
-                usage(o, &Usage::default());
+                usage(o, &Usage::default(), None);
             });
         });
         frame(out, "ping", |_| {});
@@ -144,6 +153,29 @@ impl Writer {
         }
     }
 
+    /// Members of the provider's answer.
+    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+        match place {
+            Place::Answer => merge(&mut self.last, members.clone(), false),
+            Place::Usage => merge(&mut self.counts, members.clone(), false),
+            Place::Choice | Place::Message => merge(&mut self.delta, members.clone(), false),
+            Place::Text => {
+                for citation in message::citations(members) {
+                    self.block(OpenBlock::Text, out);
+                    frame(out, "content_block_delta", |o| {
+                        o.int("index", self.index).object("delta", |o| {
+                            o.str("type", "citations_delta").raw("citation", &citation.to_string());
+                        });
+                    });
+                }
+                if self.open == Some(OpenBlock::Text) {
+                    self.close(out);
+                }
+            }
+            Place::Item => self.opaque(Opaque::of_block(members), out),
+        }
+    }
+
     fn close_thinking(&mut self, out: &mut Vec<u8>) {
         if self.open == Some(OpenBlock::Thinking) {
             self.stop(out);
@@ -154,10 +186,9 @@ impl Writer {
         self.is_done = true;
         let reason = self.stop_reason.unwrap_or("end_turn");
         frame(out, "message_delta", |o| {
-            o.object("delta", |o| {
-                o.str("stop_reason", reason).raw("stop_sequence", "null");
-            });
-            usage(o, counts);
+            o.object("delta", |o| message::ending(o, reason, &self.delta));
+            usage(o, counts, Some(&self.counts));
+            details::write(o, &self.last);
         });
         frame(out, "message_stop", |_| {});
     }
@@ -217,6 +248,7 @@ impl StreamWriter for Writer {
                 }
                 self.stop_reason = Some(stop_reason(reason, provider, self.has_refusal));
             }
+            Step::Details(place, members) => self.details(place, members, out),
             // The API has no place for them.
             Step::Extras(_) => {}
             Step::Usage(counts) => self.end(&counts, out),

@@ -16,6 +16,7 @@ mod item;
 use super::carried::carried;
 use super::frame::frame;
 use super::openai_error;
+use crate::details::{Members, Place, merge};
 use crate::draft::Draft;
 use crate::failure::Failure;
 use crate::options::{AnswerOptions, NamespacedName};
@@ -25,6 +26,7 @@ use envelope::{Envelope, Outcome};
 use event::Object;
 use event::payload::FinishReason;
 use item::{CallHead, EncryptedItem, Item, ItemData, ItemStatus, Part};
+use serde_json::Value;
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
@@ -54,6 +56,10 @@ struct Writer {
     next: Option<(String, String)>,
     finish: Option<FinishReason>,
     is_done: bool,
+    /// Members of the text that comes next, or of its message.
+    logprobs: Vec<Value>,
+    annotations: Vec<Value>,
+    members: Members,
 }
 
 impl Writer {
@@ -71,6 +77,9 @@ impl Writer {
             next: None,
             finish: None,
             is_done: false,
+            logprobs: Vec::new(),
+            annotations: Vec::new(),
+            members: Members::new(),
         }
     }
 
@@ -132,6 +141,9 @@ impl Writer {
             Some(_) => {}
             None => return,
         }
+        if let Some(Item::Message { members, .. }) = &mut self.open {
+            *members = std::mem::take(&mut self.members);
+        }
         let (json, index) = (self.item_json(status), self.index);
         self.event("response.output_item.done", out, |o| _ = o.int("output_index", index).raw("item", &json));
         self.keep(&json);
@@ -162,16 +174,16 @@ impl Writer {
     /// Makes sure that a message is open, with a part of this kind at its end.
     fn part(&mut self, is_refusal: bool, out: &mut Vec<u8>) {
         if !matches!(self.open, Some(Item::Message { .. })) {
-            self.open(Item::Message { parts: Vec::new() }, out);
+            self.open(Item::Message { parts: Vec::new(), members: Members::new() }, out);
         }
-        let Some(Item::Message { parts }) = &self.open else { return };
+        let Some(Item::Message { parts, .. }) = &self.open else { return };
         if parts.last().is_some_and(|p| p.is_refusal == is_refusal) {
             return;
         }
         self.close_part(out);
-        let Some(Item::Message { parts }) = &mut self.open else { return };
+        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
         let content = parts.len();
-        let part = Part { is_refusal, text: String::new() };
+        let part = Part { is_refusal, text: String::new(), annotations: Vec::new(), logprobs: Vec::new() };
         let json = part.json();
         parts.push(part);
         self.held += size_of::<Part>();
@@ -182,8 +194,13 @@ impl Writer {
 
     fn close_part(&mut self, out: &mut Vec<u8>) {
         match &self.open {
-            Some(Item::Message { parts }) => {
-                let Some(part) = parts.last().cloned() else { return };
+            Some(Item::Message { .. }) => {
+                self.annotate(out);
+                let logprobs = std::mem::take(&mut self.logprobs);
+                let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+                let Some(part) = parts.last_mut() else { return };
+                part.logprobs.extend(logprobs);
+                let part = part.clone();
                 let content = parts.len() - 1;
                 let name = if part.is_refusal { "response.refusal.done" } else { "response.output_text.done" };
                 self.item_event(name, out, |o| {
@@ -191,7 +208,7 @@ impl Writer {
                     if part.is_refusal {
                         o.str("refusal", &part.text);
                     } else {
-                        o.str("text", &part.text).raw("logprobs", "[]");
+                        o.str("text", &part.text).raw("logprobs", &item::list(&part.logprobs));
                     }
                 });
                 let json = part.json();
@@ -214,19 +231,63 @@ impl Writer {
 
     fn message(&mut self, is_refusal: bool, text: &str, out: &mut Vec<u8>) {
         self.part(is_refusal, out);
-        let Some(Item::Message { parts }) = &mut self.open else { return };
+        let logprobs = if is_refusal { Vec::new() } else { std::mem::take(&mut self.logprobs) };
+        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
         let content = parts.len().saturating_sub(1);
+        let shown = item::list(&logprobs);
         if let Some(part) = parts.last_mut() {
             part.text.push_str(text);
-            self.held += text.len();
+            part.logprobs.extend(logprobs);
+            self.held += text.len() + shown.len();
         }
         let name = if is_refusal { "response.refusal.delta" } else { "response.output_text.delta" };
         self.item_event(name, out, |o| {
             o.int("content_index", at(content)).str("delta", text);
             if !is_refusal {
-                o.raw("logprobs", "[]");
+                o.raw("logprobs", &shown);
             }
         });
+    }
+
+    /// Members of the provider's answer.
+    fn details(&mut self, place: Place, members: &Members, out: &mut Vec<u8>) {
+        match place {
+            Place::Answer => merge(&mut self.envelope.members, members.clone(), false),
+            Place::Usage => merge(&mut self.envelope.counts, members.clone(), false),
+            Place::Choice | Place::Message => merge(&mut self.members, members.clone(), false),
+            Place::Text => {
+                let list = |name: &str| members.get(name).and_then(Value::as_array).into_iter().flatten().cloned();
+                self.logprobs.extend(list("logprobs"));
+                self.annotations.extend(list("annotations"));
+                self.annotate(out);
+            }
+            Place::Item => {
+                let id = members.get("id").and_then(Value::as_str).map(str::to_owned);
+                let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));
+                let mut members = members.clone();
+                members.insert("id".to_owned(), id.as_str().into());
+                self.open(Item::Own(id, members), out);
+                self.close(ItemStatus::Completed, out);
+            }
+        }
+    }
+
+    /// Writes the annotations that have come for the part that is open.
+    fn annotate(&mut self, out: &mut Vec<u8>) {
+        let Some(Item::Message { parts, .. }) = &mut self.open else { return };
+        let content = parts.len().saturating_sub(1);
+        let Some(part) = parts.last_mut().filter(|part| !part.is_refusal) else { return };
+        let first = part.annotations.len();
+        let list = std::mem::take(&mut self.annotations);
+        part.annotations.extend(list.iter().cloned());
+        for (number, annotation) in list.iter().enumerate() {
+            let json = annotation.to_string();
+            self.held += json.len();
+            self.item_event("response.output_text.annotation.added", out, |o| {
+                o.int("content_index", at(content)).int("annotation_index", at(first + number));
+                o.raw("annotation", &json);
+            });
+        }
     }
 
     fn reasoning(&mut self, piece: &str, provider: Option<&str>, out: &mut Vec<u8>) {
@@ -386,6 +447,7 @@ impl StreamWriter for Writer {
             Step::CallBegin { id, name, provider } => self.call(id, name, provider, out),
             Step::CallArguments(piece) => self.arguments(piece, out),
             Step::CallEnd { arguments, .. } => self.call_end(arguments, out),
+            Step::Details(place, members) => self.details(place, members, out),
             Step::End { reason, .. } => self.end(reason, out),
             // openai-node throws on an event type that it does not know.
             Step::Extras(_) => {}

@@ -2,6 +2,7 @@
 
 use super::emitter::Emitter;
 use super::held::{CallState, HeldCall, Unfit};
+use crate::details::{Members, Place};
 use crate::dropped::Dropped;
 use crate::failure::Failure;
 use crate::step::Step;
@@ -45,6 +46,7 @@ enum Item {
         text: String,
         provider: Option<String>,
     },
+    Details(Place, Members),
     Call(HeldCall),
     /// The place of a call of which nothing has come, although one with a higher index has.
     Awaited,
@@ -104,6 +106,9 @@ impl Item {
                 Item::Text(text) | Item::Refusal(text) => text.len(),
                 Item::Reasoning { text, provider } => text.len() + provider.as_ref().map_or(0, String::len),
                 Item::Call(call) => call.kept(),
+                Item::Details(_, members) => {
+                    members.iter().map(|(name, value)| name.len() + value.to_string().len()).sum()
+                }
                 Item::Awaited | Item::Nothing => 0,
             }
     }
@@ -200,6 +205,23 @@ impl ChoiceTurn {
         Ok(())
     }
 
+    /// Takes members of the text before them, or an item of the provider's.
+    pub fn details(&mut self, place: Place, members: Members, out: &mut Emitter<'_, '_>) -> Fed {
+        if place == Place::Item {
+            self.release(out)?;
+        }
+        if !self.queue.is_empty() || self.waits {
+            self.hold(Item::Details(place, members));
+        } else if place == Place::Item {
+            self.begin(out);
+            out.emit(&Step::Details(place, &members));
+        } else {
+            // They do not begin the answer, whose failure may still become the status of the response.
+            (out.take)(out.model, out.number, &Step::Details(place, &members));
+        }
+        Ok(())
+    }
+
     /// Takes the next certain bytes of a call's arguments.
     pub fn delta(&mut self, delta: &ToolCallDelta<'_>, out: &mut Emitter<'_, '_>) -> Fed {
         let Some(id) = delta.tool_id.map(Text::str).filter(|id| !self.has_left(id)) else { return Ok(()) };
@@ -284,7 +306,7 @@ impl ChoiceTurn {
             self.begin(out);
             if let Some(Item::Call(call)) = self.queue.front_mut().filter(|item| item.is_certain()) {
                 call.send(out);
-                let behind = self.queue.drain(..).skip(1);
+                let behind = self.queue.drain(..).skip(1).filter(|item| !matches!(item, Item::Details(..)));
                 self.behind_cut += behind.filter(|item| !matches!(item, Item::Nothing)).count() as u64;
             } else {
                 self.unsent += 1;
@@ -405,6 +427,7 @@ impl ChoiceTurn {
                 Some(Item::Reasoning { text, provider }) => {
                     out.emit(&Step::Reasoning { text, provider: provider.as_deref() });
                 }
+                Some(Item::Details(place, members)) => out.emit(&Step::Details(*place, members)),
                 Some(Item::Awaited | Item::Nothing) | None => {}
             }
             self.pop();

@@ -44,6 +44,9 @@ fn line(step: &Step<'_>, out: &mut String) {
         Step::CallBegin { id, name, .. } => writeln!(out, "call {id} {name}"),
         Step::CallArguments(more) => writeln!(out, "  {more}"),
         Step::CallEnd { arguments, provider } => writeln!(out, "end of call {arguments} {}", provider.unwrap_or("")),
+        Step::Details(place, members) => {
+            writeln!(out, "details {place:?} {}", serde_json::Value::from((*members).clone()))
+        }
         Step::End { reason, provider: None } => writeln!(out, "end {}", reason.name()),
         Step::End { reason, provider: Some(word) } => writeln!(out, "end {} {word}", reason.name()),
         Step::Extras(json) => writeln!(out, "extras {json}"),

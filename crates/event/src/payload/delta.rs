@@ -82,6 +82,16 @@ payload! {
 }
 
 payload! {
+    /// Members of the provider's answer that no other event holds, such as log probabilities and citations. Only who asks for them gets them.
+    Details<'a> {
+        /// What they are members of: `answer`, `usage`, `choice`, `message`, `text` (the text of the answer that came last).
+        place: Text<'a>,
+        /// An object: the members as the provider's API has them.
+        data: Json<'a>,
+    }
+}
+
+payload! {
     /// Something the provider ran itself, such as a web search. Never a `tool_call`.
     ServerItem<'a> {
         /// What it is.

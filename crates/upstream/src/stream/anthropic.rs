@@ -49,6 +49,8 @@ impl Decoder for Anthropic {
                 self.message.settle(turn, out);
                 let delta = delta.unwrap_or(data);
                 explanation(delta, turn, out);
+                turn.details(0, "choice", delta, &["stop_reason"], out);
+                turn.details(0, "answer", data, &["type", "delta", "usage"], out);
                 self.message.stop_reason(delta.get("stop_reason"), turn);
                 self.message.usage(data.get("usage"), COUNTS, turn);
             }
@@ -78,6 +80,7 @@ impl Decoder for Anthropic {
         }
         self.message.settle(turn, out);
         explanation(body, turn, out);
+        turn.member(0, "choice", "stop_sequence", body.get("stop_sequence").map_or("null", Raw::text), out);
         self.message.stop_reason(body.get("stop_reason"), turn);
         turn.end_mark();
     }

@@ -44,6 +44,7 @@ impl Decoder for Cohere {
                 }
                 turn.end_mark();
             }
+            ("citation-start", Some(message)) => turn.details(0, "message", message, &[], out),
             _ => {}
         }
     }
@@ -77,6 +78,7 @@ impl Cohere {
         if let Some(plan) = message.get("tool_plan") {
             self.reasoning.piece("tool_plan", plan, API, turn, out);
         }
+        turn.details(0, "message", message, &["role", "content", "tool_plan", "tool_calls"], out);
         let Some(content) = message.get("content") else { return };
         for part in content.items().chain(Some(content).filter(|c| !c.is_array())) {
             if let Some(text) = part.get("thinking") {

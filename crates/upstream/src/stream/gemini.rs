@@ -17,6 +17,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The rules of Gemini's stream.
+const CANDIDATE: [&str; 6] =
+    ["index", "content", "finishReason", "finishMessage", "groundingMetadata", "urlContextMetadata"];
+
 #[derive(Debug, Default)]
 pub(crate) struct Gemini {
     candidates: BTreeMap<u32, Candidate>,
@@ -46,9 +49,17 @@ impl Decoder for Gemini {
         let data = data.get("response").filter(|r| r.is_object()).unwrap_or(data);
         turn.id(data.get("responseId"));
         turn.model(data.get("modelVersion"));
+        turn.details(
+            0,
+            "answer",
+            data,
+            &["candidates", "responseId", "modelVersion", "usageMetadata", "promptFeedback"],
+            out,
+        );
         for candidate in data.get("candidates").into_iter().flat_map(Raw::items) {
             let choice = candidate.get("index").and_then(Raw::i64).and_then(|i| u32::try_from(i).ok()).unwrap_or(0);
             turn.choice(choice);
+            turn.details(choice, "choice", candidate, &CANDIDATE, out);
             let parts = || candidate.at(&["content", "parts"]).into_iter().flat_map(Raw::items);
             turn.with_call(parts().nth(1).is_some() && parts().any(|part| part.get("functionCall").is_some()));
             for part in parts() {

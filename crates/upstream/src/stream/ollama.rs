@@ -14,6 +14,19 @@ use std::borrow::Cow;
 
 const API: &str = "ollama";
 
+/// The members of a line that are read.
+const READ: [&str; 9] = [
+    "model",
+    "created_at",
+    "message",
+    "response",
+    "done",
+    "done_reason",
+    "prompt_eval_count",
+    "eval_count",
+    "logprobs",
+];
+
 /// The rules of this stream.
 #[derive(Debug, Default)]
 pub(crate) struct Ollama {
@@ -24,6 +37,11 @@ impl Decoder for Ollama {
     fn frame(&mut self, _name: Option<&str>, data: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         turn.model(data.get("model"));
         turn.id(data.get("created_at")); // Responses have no id.
+        if let Some(list) = data.get("logprobs").filter(|list| list.is_array()) {
+            // The entries are those of chat completions (https://docs.ollama.com/api/chat).
+            turn.member(0, "choice", "logprobs", &format!("{{\"content\":{}}}", list.text()), out);
+        }
+        turn.details(0, "answer", data, &READ, out);
         if let Some(message) = data.get("message") {
             self.message(message, turn, out);
         }

@@ -16,6 +16,13 @@ use reasoning::Reasoning;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
+/// The members of a chunk, a choice and a message that are read. `obfuscation` is a text without meaning, which hides the length of the chunk
+/// (<https://platform.openai.com/docs/api-reference/chat-streaming>).
+const ANSWER: [&str; 8] = ["id", "object", "created", "model", "choices", "usage", "error", "obfuscation"];
+const CHOICE: [&str; 7] = ["index", "delta", "message", "finish_reason", "usage", "error", "text"];
+const MESSAGE: [&str; 7] =
+    ["role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"];
+
 /// The rules of this stream.
 #[derive(Debug)]
 pub(crate) struct OpenaiChat {
@@ -61,6 +68,7 @@ impl Decoder for OpenaiChat {
         if let Some(x_groq) = x_groq {
             groq(x_groq, turn, out);
         }
+        turn.details(0, "answer", data, &ANSWER, out);
         for item in choices.into_iter().flat_map(Raw::items) {
             turn.id(created);
             self.item(item, turn, out);
@@ -98,6 +106,7 @@ impl OpenaiChat {
             turn.error(&Failure::of(error, None), out);
         }
         turn.choice(index);
+        turn.details(index, "choice", item, &CHOICE, out);
         if let Some(delta) = delta {
             self.delta(index, delta, false, turn, out);
         } else if let Some(message) = item.get("message").filter(|m| m.is_object()) {
@@ -124,6 +133,7 @@ impl OpenaiChat {
             delta.fields(["content", "refusal", "tool_calls", "function_call", "executed_tools"]);
         let [reasoning_content, reasoning, details] =
             delta.fields(["reasoning_content", "reasoning", "reasoning_details"]);
+        turn.details(index, "message", delta, &MESSAGE, out);
         let choice = self.choice(index);
         if let Some(details) = details {
             choice.reasoning.details(details, turn);
@@ -289,6 +299,7 @@ fn usage(usage: Raw<'_>, turn: &mut Turn) {
     if !usage.is_object() {
         return;
     }
+    turn.counts(usage, false);
     let n = |path: &[&str]| Usage::count(usage, path);
     turn.usage(&Usage {
         prompt: n(&["prompt_tokens"]),

@@ -17,6 +17,24 @@ use event::{Raw, Sink};
 use item::ItemKind;
 use items::OutputItems;
 
+/// The members of a response that are read, or are what the answer of `tc-serve` decides itself.
+const READ: [&str; 14] = [
+    "id",
+    "object",
+    "created_at",
+    "completed_at",
+    "status",
+    "background",
+    "model",
+    "output",
+    "output_text",
+    "usage",
+    "error",
+    "incomplete_details",
+    "tools",
+    "tool_choice",
+];
+
 /// The rules of the Responses stream.
 #[derive(Debug, Default)]
 pub(crate) struct OpenaiResponses {
@@ -40,6 +58,17 @@ impl Decoder for OpenaiResponses {
                     self.items.hear(at, text);
                     self.items[at].announce(turn, out);
                     turn.text(0, text, out);
+                }
+                if let Some(list) = data.get("logprobs").filter(|list| list.items().next().is_some()) {
+                    self.items[at].has_logprobs = true;
+                    turn.member(0, "text", "logprobs", list.text(), out);
+                }
+            }
+            "output_text.annotation.added" => {
+                let at = self.items.locate(data, ItemKind::Message);
+                if let Some(annotation) = data.get("annotation") {
+                    self.items[at].has_annotations = true;
+                    turn.member(0, "text", "annotations", &format!("[{}]", annotation.text()), out);
                 }
             }
             "function_call_arguments.delta" => {
@@ -153,6 +182,10 @@ impl OpenaiResponses {
         turn.model(response.get("model"));
         for (output, item) in (0..).zip(response.get("output").into_iter().flat_map(Raw::items)) {
             self.items.item(Some(output), item, turn, out);
+        }
+        turn.details(0, "answer", response, &READ, out);
+        if let Some(counts) = response.get("usage").filter(|counts| counts.is_object()) {
+            turn.counts(counts, false);
         }
         let count = |path: &[&str]| Usage::count(response, path);
         turn.usage(&Usage {

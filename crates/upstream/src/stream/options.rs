@@ -27,6 +27,8 @@ pub struct StreamOptions {
     pub server: Option<String>,
     /// Whether the ids of output items go along as `provider` data (OpenAI Responses): a later request may refer to them.
     pub item_ids: bool,
+    /// Whether `details` events hold the members of the answer that no other event has.
+    pub details: bool,
     /// The most bytes of one event of the body, or one JSON value; 64 MiB by default.
     pub max_frame: Option<usize>,
 }

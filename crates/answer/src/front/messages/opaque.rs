@@ -1,5 +1,6 @@
 //! What Anthropic wants back with the next request, out of the `provider` data of a step.
 
+use crate::details::Members;
 use crate::front::carried::carried;
 use event::{Object, Raw, minify};
 
@@ -37,6 +38,12 @@ impl Opaque {
             return Opaque::Block { start: text(start), input: None };
         }
         own.get("block").filter(|b| b.is_object()).map_or(Opaque::None, Opaque::block)
+    }
+
+    /// A block of the provider's.
+    pub(super) fn of_block(block: &Members) -> Opaque {
+        let json = serde_json::Value::from(block.clone()).to_string();
+        Raw::parse(&json).map_or(Opaque::None, Opaque::block)
     }
 
     /// The AI SDK reads the input of `mcp_tool_use` at its start, and that of `server_tool_use` in deltas, as the API sends them.

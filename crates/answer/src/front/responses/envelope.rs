@@ -1,5 +1,6 @@
 //! The response object, with every member that Open Responses demands.
 
+use crate::details::{self, Members};
 use crate::failure::{Failure, OPENAI};
 use crate::options::AnswerOptions;
 use crate::step::Usage;
@@ -43,6 +44,10 @@ pub(super) struct Envelope {
     echo: String,
     /// What the client wants of the provider: JSON.
     store: String,
+    /// Members of the provider's answer, which take the place of those.
+    pub members: Members,
+    /// The provider's counts.
+    pub counts: Members,
 }
 
 /// Members that repeat the request, and what they are without it. Where `null` is not allowed a `null` of the client is replaced too.
@@ -94,6 +99,8 @@ impl Envelope {
             created: options.created,
             model: options.model.clone(),
             echo,
+            members: Members::new(),
+            counts: Members::new(),
         }
     }
 
@@ -102,9 +109,9 @@ impl Envelope {
         self.own_id = Some(id.to_owned());
     }
 
-    /// Sets the upstream's name of the model, which counts where the request has none.
+    /// Sets the name of the model, unless it is empty.
     pub fn set_model(&mut self, model: &str) {
-        if self.model.is_empty() {
+        if !model.is_empty() {
             model.clone_into(&mut self.model);
         }
     }
@@ -131,17 +138,30 @@ impl Envelope {
             _ => o.raw("incomplete_details", "null"),
         };
         match outcome {
-            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => o.object("usage", |o| counts(o, usage)),
+            Outcome::Completed(usage) | Outcome::Incomplete(_, usage) => {
+                o.raw("usage", &details::counts(Some(&self.counts), |o| counts(o, usage)))
+            }
             Outcome::InProgress | Outcome::Failed(_) => o.raw("usage", "null"),
         };
         o.close();
         out.pop();
         out.push(b',');
-        out.extend_from_slice(self.echo.as_bytes());
         // Nothing is stored here, and nothing runs in the background; a provider whose id the answer has may have stored it.
         let store = if self.own_id.is_some() { &self.store } else { "false" };
-        out.extend_from_slice(format!(",\"store\":{store},\"background\":false}}").as_bytes());
+        let echo = format!("{{{},\"store\":{store},\"background\":false}}", self.echo);
+        if self.members.is_empty() {
+            out.extend_from_slice(&echo.as_bytes()[1..]);
+        } else {
+            let mut echo = details::members(echo.as_bytes());
+            merge_over(&mut echo, &self.members);
+            out.extend_from_slice(&serde_json::Value::from(echo).to_string().as_bytes()[1..]);
+        }
     }
+}
+
+/// Puts members in the place of those of the same name.
+fn merge_over(into: &mut Members, members: &Members) {
+    into.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
 }
 
 /// `error.code` of a response that failed: Codex retries unless it is a word that it knows (`codex-api/src/sse/responses.rs`).

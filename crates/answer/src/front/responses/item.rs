@@ -1,14 +1,20 @@
 //! The items of `output`.
 
 use super::custom::FreeText;
+use crate::details::{self, Members};
 use event::{Object, Raw};
+use serde_json::Value;
 
 /// The item that is open.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Message {
         parts: Vec<Part>,
+        /// Members of the provider's item.
+        members: Members,
     },
+    /// An item of the provider's, with its id.
+    Own(String, Members),
     Reasoning {
         /// The text of its one summary.
         text: String,
@@ -81,6 +87,8 @@ pub(super) fn call_id(provider: &str) -> Option<String> {
 pub(super) struct Part {
     pub is_refusal: bool,
     pub text: String,
+    pub annotations: Vec<Value>,
+    pub logprobs: Vec<Value>,
 }
 
 /// The member `status` of an item.
@@ -108,7 +116,8 @@ impl Part {
         if self.is_refusal {
             o.str("type", "refusal").str("refusal", &self.text);
         } else {
-            o.str("type", "output_text").str("text", &self.text).raw("annotations", "[]").raw("logprobs", "[]");
+            o.str("type", "output_text").str("text", &self.text);
+            o.raw("annotations", &list(&self.annotations)).raw("logprobs", &list(&self.logprobs));
         }
         o.close();
         text(out)
@@ -134,7 +143,7 @@ impl Item {
         match self {
             Item::Message { .. } => Some("message"),
             Item::Reasoning { .. } => Some("reasoning"),
-            Item::Encrypted(_) | Item::Call { .. } | Item::Custom { .. } => None,
+            Item::Own(..) | Item::Encrypted(_) | Item::Call { .. } | Item::Custom { .. } => None,
         }
     }
 
@@ -146,7 +155,8 @@ impl Item {
     pub fn id(&self, answer: &str, index: u32) -> String {
         let prefix = match self {
             Item::Message { .. } => "msg",
-            Item::Encrypted(EncryptedItem { id: Some(id), .. })
+            Item::Own(id, _)
+            | Item::Encrypted(EncryptedItem { id: Some(id), .. })
             | Item::Call { head: CallHead { item_id: Some(id), .. }, .. }
             | Item::Custom { head: CallHead { item_id: Some(id), .. }, .. } => return id.clone(),
             Item::Reasoning { .. } | Item::Encrypted(_) => "rs",
@@ -162,10 +172,12 @@ impl Item {
         let mut o = Object::open(&mut out);
         let status = status.name();
         match self {
-            Item::Message { parts } => {
+            Item::Message { parts, members } => {
                 o.str("type", "message").str("id", id).str("status", status).str("role", "assistant");
                 o.array("content", |a| parts.iter().for_each(|part| _ = a.raw(&part.json())));
+                details::write(&mut o, members);
             }
+            Item::Own(_, members) => details::write(&mut o, members),
             // Reasoning has no status, which the API refuses when the item comes back.
             Item::Reasoning { own: Some(own), .. } => {
                 o.close();
@@ -195,6 +207,11 @@ impl Item {
         o.close();
         text(out)
     }
+}
+
+/// A list as JSON.
+pub(super) fn list(values: &[Value]) -> String {
+    if values.is_empty() { "[]".to_owned() } else { Value::from(values.to_vec()).to_string() }
 }
 
 /// The one part of a summary.

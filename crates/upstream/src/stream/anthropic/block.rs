@@ -6,7 +6,7 @@ use serde_json::Value;
 /// A block by its kind.
 #[derive(Debug)]
 pub(super) enum ContentBlock {
-    Text,
+    Text(CitedText),
     Thinking {
         signature: String,
     },
@@ -15,6 +15,24 @@ pub(super) enum ContentBlock {
     Server(ServerBlock),
     /// Closed, with nothing that could follow.
     Ended,
+}
+
+/// The citations of a block of text.
+#[derive(Debug, Default)]
+pub(super) struct CitedText {
+    /// How many characters of the answer came before it.
+    pub(super) begins: usize,
+    /// JSON.
+    pub(super) list: Vec<String>,
+}
+
+impl CitedText {
+    /// Takes a citation.
+    pub(super) fn push(&mut self, citation: Raw<'_>) {
+        let mut json = Vec::new();
+        event::minify(&mut json, citation.text());
+        self.list.push(String::from_utf8_lossy(&json).into_owned());
+    }
 }
 
 impl ContentBlock {
@@ -32,7 +50,8 @@ impl ContentBlock {
             ContentBlock::Thinking { signature } => signature.len(),
             ContentBlock::Tool(tool) => tool.kept(),
             ContentBlock::Server(item) => item.kept(),
-            ContentBlock::Text | ContentBlock::Ended => 0,
+            ContentBlock::Text(text) => text.list.iter().map(String::len).sum(),
+            ContentBlock::Ended => 0,
         }
     }
 }

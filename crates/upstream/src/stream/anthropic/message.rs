@@ -1,6 +1,6 @@
 //! The message of an Anthropic stream as it grows: its content blocks, and what is open of them.
 
-use super::block::{ContentBlock, ToolBlock};
+use super::block::{CitedText, ContentBlock, ToolBlock};
 use crate::turn::Turn;
 use crate::usage::UsageParts;
 use event::payload::{FinishReason, ToolCallDelta};
@@ -16,6 +16,8 @@ pub(super) struct AnthropicMessage {
     /// The tool block that has ended without whole arguments; its `done` waits until nothing of it can follow.
     waiting: Option<i64>,
     usage: UsageParts,
+    /// How many characters of text have come.
+    written: usize,
     begun: bool,
     pub(super) stopped: bool,
 }
@@ -23,6 +25,9 @@ pub(super) struct AnthropicMessage {
 /// The keys of the counts, see [`UsageParts::take`].
 pub(super) const COUNTS: [&str; 4] =
     ["input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens"];
+
+/// The members of a message that are read.
+const READ: [&str; 8] = ["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
 
 /// The bytes of a place in the map of blocks.
 const PLACE: usize = size_of::<(i64, ContentBlock)>();
@@ -48,6 +53,7 @@ impl AnthropicMessage {
         turn.id(message.get("id"));
         turn.model(message.get("model"));
         self.usage = UsageParts::default();
+        turn.details(0, "answer", message, &READ, out);
         self.usage(message.get("usage"), COUNTS, turn);
     }
 
@@ -57,10 +63,17 @@ impl AnthropicMessage {
         self.latest = index;
         let block = match start.get_str("type").as_deref() {
             Some("text") => {
-                if let Some(text) = start.get("text") {
-                    turn.text(0, text, out);
+                // The API begins a block that has citations with their list.
+                if start.get("citations").is_some_and(|list| !list.is_null()) {
+                    turn.text_ends(out);
                 }
-                ContentBlock::Text
+                if let Some(text) = start.get("text") {
+                    self.text(text, turn, out);
+                }
+                let citations: Vec<Raw<'_>> = start.get("citations").into_iter().flat_map(Raw::items).collect();
+                let mut block = CitedText { begins: self.written, list: Vec::new() };
+                citations.into_iter().for_each(|citation| block.push(citation));
+                ContentBlock::Text(block)
             }
             Some("thinking") => {
                 if let Some(text) = start.get("thinking") {
@@ -121,7 +134,15 @@ impl AnthropicMessage {
         match kind.as_ref() {
             "text_delta" => {
                 if let Some(text) = text {
-                    turn.text(0, text, out);
+                    self.text(text, turn, out);
+                }
+            }
+            "citations_delta" => {
+                if let (Some(ContentBlock::Text(block)), Some(citation)) =
+                    (self.blocks.get_mut(&index), delta.get("citation"))
+                {
+                    block.push(citation);
+                    turn.keep(block.list.last().map_or(0, String::len));
                 }
             }
             "input_json_delta" => {
@@ -147,6 +168,14 @@ impl AnthropicMessage {
         }
     }
 
+    /// A piece of the answer's text.
+    fn text(&mut self, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
+        if turn.wants_details() {
+            self.written += piece.str().map_or(0, |text| text.chars().count());
+        }
+        turn.text(0, piece, out);
+    }
+
     /// A piece of a call's input.
     pub(super) fn input(&mut self, index: i64, piece: Raw<'_>, turn: &mut Turn, out: &mut dyn Sink) {
         if let ContentBlock::Tool(tool) = self.block(index, || ContentBlock::Tool(ToolBlock::new(None)), turn) {
@@ -158,7 +187,17 @@ impl AnthropicMessage {
     /// A block ends.
     pub(super) fn close(&mut self, index: i64, turn: &mut Turn, out: &mut dyn Sink) {
         self.settle(turn, out);
+        let ends = self.written;
         match self.blocks.get_mut(&index) {
+            Some(ContentBlock::Text(block)) if !block.list.is_empty() => {
+                turn.free(block.list.iter().map(String::len).sum());
+                let json = format!(
+                    r#"{{"list":[{}],"start_index":{},"end_index":{ends}}}"#,
+                    std::mem::take(&mut block.list).join(","),
+                    block.begins,
+                );
+                turn.member(0, "text", "citations", &json, out);
+            }
             Some(ContentBlock::Thinking { signature }) => {
                 let provider = format!(r#"{{"anthropic":{{"signature":{}}}}}"#, event::quoted(signature));
                 turn.thinking_plain(0, "", Some(&provider), out);
@@ -219,7 +258,8 @@ impl AnthropicMessage {
                 ContentBlock::Tool(tool) => whole && !tool.done,
                 ContentBlock::Thinking { signature } => whole || !signature.is_empty(),
                 ContentBlock::Server(_) => whole,
-                ContentBlock::Text | ContentBlock::Ended => false,
+                ContentBlock::Text(block) => !block.list.is_empty(),
+                ContentBlock::Ended => false,
             })
             .map(|(index, _)| *index)
             .collect();
@@ -246,6 +286,7 @@ impl AnthropicMessage {
     /// Takes a `usage` object; `names` as in [`UsageParts::take`].
     pub(super) fn usage(&mut self, usage: Option<Raw<'_>>, names: [&str; 4], turn: &mut Turn) {
         if let Some(usage) = usage {
+            turn.counts(usage, true);
             self.usage.take(usage, names);
             turn.usage(&self.usage.usage());
         }

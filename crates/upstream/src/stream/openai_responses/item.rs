@@ -52,6 +52,10 @@ pub(super) struct OutputItem {
     half: Surrogates,
     /// A piece of its text came.
     pub(super) spoken: bool,
+    /// Log probabilities of its text came.
+    pub(super) has_logprobs: bool,
+    /// Annotations of its text came.
+    pub(super) has_annotations: bool,
     /// Neither an id nor a place of it is known.
     pub(super) is_loose: bool,
     /// The parts of a message whose refusal was written, by their place in its content.
@@ -78,6 +82,8 @@ impl OutputItem {
             scanner: json::Scanner::default(),
             half: Surrogates::default(),
             spoken: false,
+            has_logprobs: false,
+            has_annotations: false,
             is_loose: false,
             refused: BTreeSet::new(),
             done: false,
@@ -248,7 +254,14 @@ impl OutputItem {
                 self.announce(turn, out);
                 turn.text(0, text, out);
             }
+            let members = [("annotations", self.has_annotations), ("logprobs", self.has_logprobs)];
+            for (name, _) in members.into_iter().filter(|(_, has_come)| !has_come) {
+                if let Some(list) = part.get(name) {
+                    turn.member(0, "text", name, list.text(), out);
+                }
+            }
         }
+        turn.details(0, "message", item, &["type", "id", "status", "role", "content"], out);
     }
 
     /// The reasoning of an item, if no piece of it came, and the item itself, if it can go back.

@@ -1,0 +1,234 @@
+//! What an answer holds beside text, reasoning and calls: the members of the provider's answer that the client's API has, too.
+//!
+//! A client of the provider's own API gets all of them. Of another API it gets those that have a place there, by [`MAPPED`]; the names of the
+//! others are notes of the log.
+
+use event::payload::Details;
+use event::{Object, Raw};
+use serde_json::{Map, Value, json};
+
+/// Members of JSON, in order.
+pub type Members = Map<String, Value>;
+
+/// What the members are members of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The whole answer.
+    Answer,
+    /// Its counts of tokens.
+    Usage,
+    /// A choice of it.
+    Choice,
+    /// The message of a choice.
+    Message,
+    /// The text that came last.
+    Text,
+    /// The output: a whole item or block that the provider made.
+    Item,
+}
+
+impl Place {
+    fn of(name: &str) -> Option<Place> {
+        Some(match name {
+            "answer" => Place::Answer,
+            "usage" => Place::Usage,
+            "choice" => Place::Choice,
+            "message" => Place::Message,
+            "text" => Place::Text,
+            _ => return None,
+        })
+    }
+}
+
+/// How the member of one API is that of another.
+struct Mapping {
+    from: (&'static str, Place, &'static str),
+    to: (&'static str, Place, &'static str),
+    convert: fn(Value) -> Option<Value>,
+}
+
+const CHAT: &str = "openai-chat";
+const RESPONSES: &str = "openai-responses";
+const MESSAGES: &str = "anthropic";
+
+/// The members that two APIs have under different names or in different places.
+/// Sources: <https://platform.openai.com/docs/api-reference/chat/object>, <https://platform.openai.com/docs/api-reference/responses/object>,
+/// <https://platform.claude.com/docs/en/api/messages>; `stop_reason` of a choice:
+/// <https://docs.vllm.ai/en/latest/api/vllm/entrypoints/openai/chat_completion/protocol/>.
+#[rustfmt::skip]
+const MAPPED: &[Mapping] = &[
+    Mapping { from: (CHAT, Place::Choice, "logprobs"), to: (RESPONSES, Place::Text, "logprobs"), convert: |value| value.get("content").filter(|list| list.is_array()).cloned() },
+    Mapping { from: (RESPONSES, Place::Text, "logprobs"), to: (CHAT, Place::Choice, "logprobs"), convert: |list| Some(json!({"content": list, "refusal": null})) },
+    Mapping { from: ("ollama", Place::Choice, "logprobs"), to: (CHAT, Place::Choice, "logprobs"), convert: Some },
+    Mapping { from: ("ollama", Place::Choice, "logprobs"), to: (RESPONSES, Place::Text, "logprobs"), convert: |value| value.get("content").cloned() },
+    Mapping { from: (CHAT, Place::Message, "annotations"), to: (RESPONSES, Place::Text, "annotations"), convert: |list| each(list, flat) },
+    Mapping { from: (RESPONSES, Place::Text, "annotations"), to: (CHAT, Place::Message, "annotations"), convert: |list| each(list, nested) },
+    Mapping { from: (MESSAGES, Place::Text, "citations"), to: (CHAT, Place::Message, "annotations"), convert: |cited| each(cited_urls(&cited)?, nested) },
+    Mapping { from: (MESSAGES, Place::Text, "citations"), to: (RESPONSES, Place::Text, "annotations"), convert: |cited| cited_urls(&cited) },
+    Mapping { from: (CHAT, Place::Answer, "service_tier"), to: (RESPONSES, Place::Answer, "service_tier"), convert: Some },
+    Mapping { from: (RESPONSES, Place::Answer, "service_tier"), to: (CHAT, Place::Answer, "service_tier"), convert: Some },
+    Mapping { from: (CHAT, Place::Choice, "stop_reason"), to: (MESSAGES, Place::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
+    Mapping { from: (MESSAGES, Place::Choice, "stop_sequence"), to: (CHAT, Place::Choice, "stop_reason"), convert: Some },
+];
+
+/// The elements of a list that `convert` converts; `None` where one of them is lost.
+fn each(list: Value, convert: fn(Value) -> Option<Value>) -> Option<Value> {
+    let Value::Array(list) = list else { return None };
+    list.into_iter().map(convert).collect::<Option<Vec<_>>>().map(Value::from)
+}
+
+/// An annotation of chat completions as one of Responses.
+fn flat(annotation: Value) -> Option<Value> {
+    let kind = annotation.get("type")?.as_str()?.to_owned();
+    let mut out = annotation.get(&kind).filter(|_| kind == "url_citation")?.clone();
+    out.as_object_mut()?.insert("type".to_owned(), kind.into());
+    Some(out)
+}
+
+/// An annotation of Responses as one of chat completions, which have those of an address alone.
+fn nested(mut annotation: Value) -> Option<Value> {
+    let kind = annotation.as_object_mut()?.shift_remove("type").filter(|kind| kind == "url_citation")?;
+    Some(json!({"type": kind, "url_citation": annotation}))
+}
+
+/// Citations of Messages as annotations of Responses: of those only the ones of an address.
+fn cited_urls(cited: &Value) -> Option<Value> {
+    let (start, end) = (cited.get("start_index")?, cited.get("end_index")?);
+    let citation = |citation: &Value| {
+        let (url, title) = (citation.get("url")?, citation.get("title").filter(|title| !title.is_null()));
+        let title = title.cloned().unwrap_or_else(|| "".into());
+        Some(json!({"type": "url_citation", "url": url, "title": title, "start_index": start, "end_index": end}))
+    };
+    cited.get("list")?.as_array()?.iter().map(citation).collect::<Option<Vec<_>>>().map(Value::from)
+}
+
+/// Adds the names of members that have no place to `lost`.
+pub(crate) type Lose<'l> = dyn FnMut(&str) + 'l;
+
+/// The details of an event of a provider of `from`, for a client that speaks `to`. The members that are lost go to `lose`.
+pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut Lose<'_>) -> Vec<(Place, Members)> {
+    let place = Place::of(&event.place.str());
+    let data = serde_json::from_str(&event.data.text());
+    let (Some(place), Ok(Value::Object(members))) = (place, data) else { return Vec::new() };
+    // Mistral speaks chat completions.
+    let from = if from == "mistral" { CHAT } else { from };
+    if from == to {
+        return vec![(place, members)];
+    }
+    let mut out: Vec<(Place, Members)> = Vec::new();
+    for (name, value) in members {
+        let mapping = MAPPED.iter().find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
+        match mapping.and_then(|m| Some((m, (m.convert)(value.clone())?))) {
+            Some((mapping, value)) => {
+                out.push((mapping.to.1, Map::from_iter([(mapping.to.2.to_owned(), value)])));
+            }
+            None if place == Place::Usage => lose_counts(&name, &value, lose),
+            None => lose(&name),
+        }
+    }
+    if place == Place::Text && out.is_empty() {
+        // The end of a text.
+        out.push((place, Map::new()));
+    }
+    out
+}
+
+/// The counts that every front has under a name of its own.
+const COUNTED: [&str; 24] = [
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "prompt_tokens_details",
+    "completion_tokens_details",
+    "input_tokens",
+    "output_tokens",
+    "input_tokens_details",
+    "output_tokens_details",
+    "cached_tokens",
+    "reasoning_tokens",
+    "cache_read_input_tokens",
+    "prompt_cache_hit_tokens",
+    "prompt_cache_miss_tokens",
+    "num_cached_tokens",
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "thoughtsTokenCount",
+    "cachedContentTokenCount",
+    "promptTokensDetails",
+    "toolUsePromptTokenCount",
+    "tokens",
+    "billed_units",
+];
+
+/// The counts that are more than 0 and that no front has.
+fn lose_counts(name: &str, value: &Value, lose: &mut Lose<'_>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| lose_counts(name, value, lose)),
+        Value::Null => {}
+        Value::Number(number) if number.as_f64() == Some(0.0) => {}
+        _ if COUNTED.contains(&name) => {}
+        _ => lose(&format!("usage.{name}")),
+    }
+}
+
+/// Merges members of a stream into those before: lists and, where `joins`, texts are put together, objects are merged, anything else is replaced.
+pub(crate) fn merge(into: &mut Members, more: Members, joins: bool) {
+    for (name, value) in more {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(before)), Value::Object(more)) => merge(before, more, joins),
+            (Some(Value::Array(before)), Value::Array(more)) => before.extend(more),
+            (Some(Value::String(before)), Value::String(more)) if joins && !IDENTITY.contains(&name.as_str()) => {
+                before.push_str(&more);
+            }
+            (Some(_), Value::Null) => {}
+            (_, value) => _ = into.insert(name, value),
+        }
+    }
+}
+
+/// Members of a message whose texts are not pieces.
+const IDENTITY: [&str; 5] = ["id", "type", "format", "phase", "role"];
+
+/// Adds the members of the provider's counts that `ours` does not have.
+fn complete(ours: &mut Members, theirs: &Members) {
+    for (name, value) in theirs {
+        match (ours.get_mut(name), value) {
+            (Some(Value::Object(ours)), Value::Object(theirs)) => complete(ours, theirs),
+            (Some(_), _) => {}
+            (None, value) => _ = ours.insert(name.clone(), value.clone()),
+        }
+    }
+}
+
+/// Writes members into an object.
+pub(crate) fn write(o: &mut Object<'_>, members: &Members) {
+    for (name, value) in members {
+        o.raw(name, &value.to_string());
+    }
+}
+
+/// The counts that `ours` writes, and those of the provider's that they lack.
+pub(crate) fn counts(theirs: Option<&Members>, ours: impl FnOnce(&mut Object<'_>)) -> String {
+    let mut out = Vec::new();
+    let mut o = Object::open(&mut out);
+    ours(&mut o);
+    o.close();
+    if let Some(theirs) = theirs.filter(|theirs| !theirs.is_empty()) {
+        let mut ours = members(&out);
+        complete(&mut ours, theirs);
+        return Value::from(ours).to_string();
+    }
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// The members of an object that was written here.
+pub(crate) fn members(json: &[u8]) -> Members {
+    serde_json::from_slice(json).unwrap_or_default()
+}
+
+/// Whether an item that the provider ran goes back to it, so that it comes as the data of reasoning, too.
+pub(crate) fn comes_as_reasoning(kind: &str, data: Raw<'_>) -> bool {
+    data.get("type").is_some()
+        && (matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction") || kind.ends_with("_tool_result"))
+}
