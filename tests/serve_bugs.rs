@@ -124,7 +124,7 @@ fn understood(read: &InboundRequest) -> Value {
         "params": read.params,
         "streams": read.streams,
         "include_usage": read.include_usage,
-        "notes": [read.notes, read.foreign_notes].concat(),
+        "notes": ([&read.notes[..], &read.foreign_notes[..]].concat()),
         "upstream": body,
     })
 }

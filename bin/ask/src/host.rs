@@ -4,6 +4,7 @@ use event::Sink;
 use std::future::Future;
 use std::time::Duration;
 use upstream::Request;
+use upstream::tape::Head;
 
 /// What surrounds a turn: where its events go, and what ends it from outside. A command that drops the future of a turn to end it
 /// needs no `stop`.
@@ -54,6 +55,11 @@ pub trait Host {
     /// Takes the id of the provider's response and the name of its API, before the first event.
     fn set_id(&mut self, api: &str, id: &str) {
         let _ = (api, id);
+    }
+
+    /// Takes the status and the headers of an answer that begins.
+    fn answered(&mut self, head: &Head) {
+        let _ = head;
     }
 
     /// Takes how many bytes of the provider's answer are kept before they are events.

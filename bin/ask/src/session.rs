@@ -244,6 +244,7 @@ impl<H: Host> Session<'_, H> {
         stream: &mut Stream,
     ) -> Result<(AttemptEnd<H::Stop>, Option<Error>), H::Failure> {
         self.host.note(Note::At(&format!("HTTP {}", head.status), Some(head.after)));
+        self.host.answered(&head);
         let end = if (200..300).contains(&head.status) {
             write_events(body, stream, self.host).await?
         } else {

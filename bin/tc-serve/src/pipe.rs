@@ -10,6 +10,7 @@ use accumulate::Accumulate;
 use answer::{Dropped, Encoder, Failure};
 use event::payload::{Error, FinishReason, StreamEnd, StreamStart, Warning};
 use event::{Chain, Event, Kind, Machine, Payload, Raw, Sink, cut};
+use hyper::header::{HeaderName, HeaderValue};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -24,6 +25,13 @@ const NOTES: usize = 16;
 /// The warnings that are notes of the log: what a provider did not get, and what of its answer the client does not get. Their messages hold no
 /// text but tokens of the table of dialects.
 const NOTED: [&str; 4] = ["parameter_left_out", "tag_dropped", "late_reasoning", "extra_text"];
+
+/// How the names of headers with a provider's limits begin.
+const LIMITS: [&str; 3] = ["x-ratelimit-", "anthropic-ratelimit-", "ratelimit"];
+
+/// How many of these headers are passed on, and how many bytes of one.
+const MOST_LIMITS: usize = 32;
+const LIMIT: usize = 256;
 
 /// How many bytes of such a note are kept: it repeats names of the client's.
 const NOTE: usize = 512;
@@ -69,6 +77,8 @@ struct PipeState {
     counts: PipeCounts,
     /// What was left out, and how often.
     notes: Vec<(String, u64)>,
+    /// The provider's headers with its limits.
+    limits: Vec<(HeaderName, HeaderValue)>,
     /// What is kept of this answer.
     share: Share,
     /// The bytes that the source keeps.
@@ -113,6 +123,7 @@ impl Pipe {
             bytes: Vec::new(),
             counts: PipeCounts::default(),
             notes: Vec::new(),
+            limits: Vec::new(),
             of_source: 0,
             is_over: false,
         }))
@@ -165,6 +176,22 @@ impl Pipe {
         if let Output::Answer(encoder) = &mut self.0.borrow_mut().output {
             encoder.set_id(api, id);
         }
+    }
+
+    /// Takes the headers of the provider's answer, and keeps those with its limits: clients wait by them.
+    /// Sources: <https://platform.openai.com/docs/guides/rate-limits>, <https://platform.claude.com/docs/en/api/rate-limits>.
+    pub fn set_limits(&self, headers: &[(String, String)]) {
+        let is_limit = |name: &str| {
+            LIMITS.iter().any(|start| name.get(..start.len()).is_some_and(|head| head.eq_ignore_ascii_case(start)))
+        };
+        let limits = headers.iter().filter(|(name, value)| is_limit(name) && value.len() <= LIMIT).take(MOST_LIMITS);
+        let limits = limits.filter_map(|(name, value)| Some((name.parse().ok()?, value.parse().ok()?)));
+        self.0.borrow_mut().limits = limits.collect();
+    }
+
+    /// The provider's headers with its limits, for the response.
+    pub fn limits(&self) -> Vec<(HeaderName, HeaderValue)> {
+        self.0.borrow().limits.clone()
     }
 
     /// Whether the last byte of the answer was encoded, so that a source may stop.

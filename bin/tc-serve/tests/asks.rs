@@ -441,3 +441,71 @@ fn tokens_are_counted_by_who_can_and_estimated_otherwise() {
         assert!(is_estimate && (120..250).contains(&tokens), "{tokens}");
     }
 }
+
+/// What a server of chat completions sends beside text: log probabilities, annotations, an image, times, the text that matched.
+const DETAILED: &str = concat!(
+    r#"data: {"id":"c","model":"up","system_fingerprint":"fp","choices":[{"index":0,"delta":{"role":"assistant","content":"Hello"},"logprobs":{"content":[{"token":"Hello","logprob":-0.5,"bytes":null,"top_logprobs":[]}]},"finish_reason":null}]}"#,
+    "\n\n",
+    r#"data: {"id":"c","model":"up","system_fingerprint":"fp","choices":[{"index":0,"delta":{"annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example","title":"A","start_index":0,"end_index":5}}],"images":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]},"finish_reason":null}]}"#,
+    "\n\n",
+    r#"data: {"id":"c","model":"up","system_fingerprint":"fp","choices":[{"index":0,"delta":{},"finish_reason":"stop","stop_reason":"END"}],"timings":{"prompt_ms":7},"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2,"cost":0.25}}"#,
+    "\n\ndata: [DONE]\n\n"
+);
+
+#[test]
+fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_place() {
+    let limits = "content-type: text/event-stream\r\nx-ratelimit-remaining-requests: 41\r\nset-cookie: a=b\r\n";
+    let provider = Provider::new(move |_, _, stream| answer(stream, "200 OK", limits, DETAILED.as_bytes(), None));
+    let service = Service::new(&["--base-url", &provider.url]);
+    let (head, body) = service.ask("POST", "/v1/chat/completions", HI);
+    assert!(head.contains("x-ratelimit-remaining-requests: 41") && !head.contains("set-cookie"), "{head}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let at = |path: &str| body.pointer(path).unwrap_or_else(|| panic!("{path}: {body}"));
+    assert_eq!((at("/model"), at("/system_fingerprint")), (&"up".into(), &"fp".into()));
+    assert_eq!((at("/choices/0/stop_reason"), at("/timings/prompt_ms")), (&"END".into(), &7.into()));
+    assert_eq!(at("/choices/0/logprobs/content/0/token"), "Hello");
+    assert_eq!(at("/choices/0/message/annotations/0/url_citation/title"), "A");
+    assert_eq!(at("/choices/0/message/images/0/image_url/url"), "data:image/png;base64,AAAA");
+    assert_eq!(at("/usage/cost"), &Value::from(0.25));
+
+    let stream = HI.replacen('{', r#"{"stream":true,"stream_options":{"include_usage":true},"#, 1);
+    let (_, body) = service.ask("POST", "/v1/chat/completions", &stream);
+    let chunks = body.lines().filter_map(|line| serde_json::from_str::<Value>(line.strip_prefix("data: ")?).ok());
+    let chunks: Vec<Value> = chunks.collect();
+    assert!(chunks.iter().all(|chunk| chunk["system_fingerprint"] == "fp" && chunk["model"] == "up"), "{body}");
+    for member in ["\"token\":\"Hello\"", "url_citation", "base64,AAAA", "\"prompt_ms\":7", "\"cost\":0.25"] {
+        assert_eq!(body.matches(member).count(), if member == "url_citation" { 2 } else { 1 }, "{member}: {body}");
+    }
+    let end = chunks.iter().find(|chunk| chunk["choices"][0]["finish_reason"] == "stop").unwrap();
+    assert_eq!(end["choices"][0]["stop_reason"], "END");
+
+    let (_, body) = service.ask("POST", "/v1/responses", r#"{"model":"m","input":"hi"}"#);
+    let body: Value = serde_json::from_str(&body).unwrap();
+    let part = &body["output"][0]["content"][0];
+    assert_eq!(
+        (&part["logprobs"][0]["token"], &part["annotations"][0]["url"]),
+        (&"Hello".into(), &"https://a.example".into())
+    );
+    let image = body["output"].as_array().unwrap().iter().find(|item| item["type"] == "image_generation_call").unwrap();
+    assert_eq!((&image["result"], &body["model"]), (&"AAAA".into(), &"m".into()));
+
+    let messages = HI.replacen('{', r#"{"max_tokens":9,"#, 1);
+    let (_, body) = service.ask("POST", "/v1/messages", &messages);
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&body["stop_reason"], &body["stop_sequence"]), (&"stop_sequence".into(), &"END".into()));
+}
+
+#[test]
+fn a_failure_before_the_first_content_stays_a_status_whatever_else_has_come() {
+    let body = concat!(
+        r#"data: {"id":"c","system_fingerprint":"fp","choices":[{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}"#,
+        "\n\n",
+        r#"data: {"error":{"message":"no room","code":503}}"#,
+        "\n\n"
+    );
+    let provider = Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, body.as_bytes(), None));
+    let service = Service::new(&["--base-url", &provider.url, "--retries", "0"]);
+    let stream = HI.replacen('{', r#"{"stream":true,"#, 1);
+    let (head, _) = service.ask("POST", "/v1/chat/completions", &stream);
+    assert!(!head.starts_with("http/1.1 200"), "{head}");
+}

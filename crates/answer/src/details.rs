@@ -23,6 +23,8 @@ pub enum Place {
     Message,
     /// The text that came last.
     Text,
+    /// A call, of which no front has further members.
+    Call,
     /// The output: a whole item or block that the provider made.
     Item,
 }
@@ -35,6 +37,7 @@ impl Place {
             "choice" => Place::Choice,
             "message" => Place::Message,
             "text" => Place::Text,
+            "call" => Place::Call,
             _ => return None,
         })
     }
@@ -65,6 +68,7 @@ const MAPPED: &[Mapping] = &[
     Mapping { from: (RESPONSES, Place::Text, "annotations"), to: (CHAT, Place::Message, "annotations"), convert: |list| each(list, nested) },
     Mapping { from: (MESSAGES, Place::Text, "citations"), to: (CHAT, Place::Message, "annotations"), convert: |cited| each(cited_urls(&cited)?, nested) },
     Mapping { from: (MESSAGES, Place::Text, "citations"), to: (RESPONSES, Place::Text, "annotations"), convert: |cited| cited_urls(&cited) },
+    Mapping { from: (CHAT, Place::Message, "images"), to: (RESPONSES, Place::Item, ""), convert: |list| each(list, image_item) },
     Mapping { from: (CHAT, Place::Answer, "service_tier"), to: (RESPONSES, Place::Answer, "service_tier"), convert: Some },
     Mapping { from: (RESPONSES, Place::Answer, "service_tier"), to: (CHAT, Place::Answer, "service_tier"), convert: Some },
     Mapping { from: (CHAT, Place::Choice, "stop_reason"), to: (MESSAGES, Place::Choice, "stop_sequence"), convert: |stop| Some(stop).filter(Value::is_string) },
@@ -91,6 +95,39 @@ fn nested(mut annotation: Value) -> Option<Value> {
     Some(json!({"type": kind, "url_citation": annotation}))
 }
 
+/// An image of a message (<https://openrouter.ai/docs/features/multimodal/image-generation>) as an item of Responses, which holds its bytes.
+fn image_item(image: Value) -> Option<Value> {
+    let url = image.pointer("/image_url/url")?.as_str()?;
+    let (_, bytes) = url.strip_prefix("data:")?.split_once(";base64,")?;
+    Some(json!({"type": "image_generation_call", "status": "completed", "result": bytes}))
+}
+
+/// An image that the provider of `from` made as an item, for a client that speaks `to`.
+pub(crate) fn image_for(from: &str, to: &str, kind: &str, data: &str) -> Option<(Place, Members)> {
+    let item: Value = serde_json::from_str(data).ok()?;
+    let text = |path: &str| item.pointer(path).and_then(Value::as_str);
+    let url = match (from, kind) {
+        (RESPONSES, "image_generation_call") => {
+            format!("data:image/{};base64,{}", text("/output_format").unwrap_or("png"), text("/result")?)
+        }
+        ("gemini", "inlineData") => {
+            let mime = text("/inlineData/mimeType").filter(|mime| mime.starts_with("image/"))?;
+            format!("data:{mime};base64,{}", text("/inlineData/data")?)
+        }
+        ("mistral" | CHAT, "image_url") => text("/image_url/url").or(text("/image_url"))?.to_owned(),
+        _ => return None,
+    };
+    let image = json!({"type": "image_url", "image_url": {"url": url}});
+    match to {
+        CHAT => Some((Place::Message, Map::from_iter([("images".to_owned(), json!([image]))]))),
+        RESPONSES => match image_item(image)? {
+            Value::Object(item) => Some((Place::Item, item)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Citations of Messages as annotations of Responses: of those only the ones of an address.
 fn cited_urls(cited: &Value) -> Option<Value> {
     let (start, end) = (cited.get("start_index")?, cited.get("end_index")?);
@@ -112,17 +149,31 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
     let (Some(place), Ok(Value::Object(members))) = (place, data) else { return Vec::new() };
     // Mistral speaks chat completions.
     let from = if from == "mistral" { CHAT } else { from };
+    if place == Place::Call {
+        members.keys().for_each(|name| lose(&format!("{name} of a call")));
+        return Vec::new();
+    }
     if from == to {
         return vec![(place, members)];
     }
     let mut out: Vec<(Place, Members)> = Vec::new();
     for (name, value) in members {
+        if (from, place) == (RESPONSES, Place::Answer) && REPEATED.contains(&name.as_str()) {
+            continue;
+        }
         let mapping = MAPPED.iter().find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
         match mapping.and_then(|m| Some((m, (m.convert)(value.clone())?))) {
+            // Each of a list of items comes by itself.
+            Some((Mapping { to: (_, Place::Item, _), .. }, Value::Array(items))) => {
+                out.extend(items.into_iter().filter_map(|item| match item {
+                    Value::Object(item) => Some((Place::Item, item)),
+                    _ => None,
+                }));
+            }
             Some((mapping, value)) => {
                 out.push((mapping.to.1, Map::from_iter([(mapping.to.2.to_owned(), value)])));
             }
-            None if place == Place::Usage => lose_counts(&name, &value, lose),
+            None if place == Place::Usage => lose_counts(to, &name, &value, lose),
             None => lose(&name),
         }
     }
@@ -132,6 +183,30 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
     }
     out
 }
+
+/// The members of a response that repeat its request.
+const REPEATED: [&str; 20] = [
+    "instructions",
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "parallel_tool_calls",
+    "previous_response_id",
+    "prompt",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "presence_penalty",
+    "frequency_penalty",
+    "reasoning",
+    "safety_identifier",
+    "store",
+    "temperature",
+    "text",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+    "user",
+];
 
 /// The counts that every front has under a name of its own.
 const COUNTED: [&str; 24] = [
@@ -162,12 +237,12 @@ const COUNTED: [&str; 24] = [
 ];
 
 /// The counts that are more than 0 and that no front has.
-fn lose_counts(name: &str, value: &Value, lose: &mut Lose<'_>) {
+fn lose_counts(to: &str, name: &str, value: &Value, lose: &mut Lose<'_>) {
     match value {
-        Value::Object(members) => members.iter().for_each(|(name, value)| lose_counts(name, value, lose)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| lose_counts(to, name, value, lose)),
         Value::Null => {}
         Value::Number(number) if number.as_f64() == Some(0.0) => {}
-        _ if COUNTED.contains(&name) => {}
+        _ if COUNTED.contains(&name) && (to != MESSAGES || name != "reasoning_tokens") => {}
         _ => lose(&format!("usage.{name}")),
     }
 }
@@ -225,6 +300,13 @@ pub(crate) fn counts(theirs: Option<&Members>, ours: impl FnOnce(&mut Object<'_>
 /// The members of an object that was written here.
 pub(crate) fn members(json: &[u8]) -> Members {
     serde_json::from_slice(json).unwrap_or_default()
+}
+
+/// Whether the data of reasoning holds what only the provider can read, and a client of chat completions has no place for.
+pub(crate) fn is_encrypted(provider: &str) -> bool {
+    let data = Raw::parse(provider).ok();
+    let own = data.and_then(|data| data.get(MESSAGES).or_else(|| data.get(RESPONSES)));
+    own.is_some_and(|own| own.get_str("signature").is_none_or(|signature| !signature.is_empty()))
 }
 
 /// Whether an item that the provider ran goes back to it, so that it comes as the data of reasoning, too.

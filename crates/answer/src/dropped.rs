@@ -13,6 +13,8 @@ pub struct Dropped {
     pub late: u64,
     /// Members of the provider's answer, and items that it ran itself, that the client's API has no place for.
     pub members: Vec<String>,
+    /// The upstream's name of the model, where the answer has the one that the client asked for.
+    pub model: Option<String>,
 }
 
 /// How many names of members are kept, and how many bytes of one.
@@ -32,6 +34,7 @@ impl Dropped {
         let members = (!self.members.is_empty()).then(|| {
             format!("dropped of the answer, since the client's API has no place for it: {}", self.members.join(", "))
         });
+        let model = self.model.as_ref().map(|model| format!("the upstream names the model {model}"));
         let counts = [
             ("dropped an event of a choice that the client did not ask for", self.other_choices),
             ("dropped a call that was cut", self.cut_calls),
@@ -40,6 +43,8 @@ impl Dropped {
         ]
         .into_iter()
         .filter(|(_, count)| *count > 0);
-        counts.map(|(what, count)| (what.to_owned(), count)).chain(members.map(|members| (members, 1)))
+        counts
+            .map(|(what, count)| (what.to_owned(), count))
+            .chain(members.into_iter().chain(model).map(|note| (note, 1)))
     }
 }

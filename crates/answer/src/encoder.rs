@@ -1,6 +1,6 @@
 //! One stream of events into the bytes of one answer.
 
-use crate::details::{Place, comes_as_reasoning, details_for, members};
+use crate::details::{Place, comes_as_reasoning, details_for, image_for, is_encrypted, members};
 use crate::draft::Draft;
 use crate::dropped::Dropped;
 use crate::failure::Failure;
@@ -9,7 +9,7 @@ use crate::options::AnswerOptions;
 use crate::step::Step;
 use crate::turn::Turn;
 use crate::writer::StreamWriter;
-use event::payload::{Details, ServerItem, StreamStart};
+use event::payload::{Details, ServerItem, StreamStart, Thinking};
 use event::{Event, Kind, Raw, Text};
 
 /// How the answer is written.
@@ -108,6 +108,10 @@ impl Encoder {
                 let [api, id] = [start.api, start.id].map(|text| text.map(Text::str).unwrap_or_default());
                 page.set_id(&api, &id);
                 page.api = api.into_owned();
+                let model = start.model.map(|model| model.str().into_owned()).unwrap_or_default();
+                if page.model(&model) != model {
+                    turn.dropped.model = Some(event::cut(&model, 100).to_owned());
+                }
             }
             Kind::Details => {
                 let details = Details::read(event);
@@ -119,20 +123,31 @@ impl Encoder {
                 }
                 return;
             }
+            Kind::Thinking if page.front == Front::Chat => {
+                let provider = Thinking::read(event).provider;
+                if provider.is_some_and(|provider| is_encrypted(&provider.text())) {
+                    turn.dropped.member("encrypted reasoning");
+                }
+            }
             Kind::ServerItem => {
                 let item = ServerItem::read(event);
                 let kind = item.kind.str();
                 let is_own = page.api == front;
                 let data = item.data.text();
                 if is_own && page.front != Front::Chat {
-                    let has_come = Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
+                    let has_come = page.front == Front::Messages
+                        && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
                     if !has_come {
                         let members = members(data.as_bytes());
                         turn.details(event, Place::Item, members, &mut |model, choice, step| {
                             page.write(model, choice, step, out);
                         });
                     }
-                } else if !is_own || kind != "executed_tool" {
+                } else if let Some((place, members)) = image_for(&page.api, front, &kind, &data) {
+                    turn.details(event, place, members, &mut |model, choice, step| {
+                        page.write(model, choice, step, out);
+                    });
+                } else if !is_own {
                     turn.dropped.member(&kind);
                 }
             }

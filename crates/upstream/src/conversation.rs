@@ -143,7 +143,44 @@ impl Conversation {
             let is_broken = |call: &&PastCall<'_>| !Raw::parse(call.arguments).is_ok_and(Raw::is_object);
             message.calls().iter().filter(is_broken).count()
         });
+        let foreign = count(&|message| {
+            let blocks = message.blocks();
+            let is_lost =
+                !message.reasoning().is_empty() && blocks.iter().all(|block| block.data(api.name()).is_none());
+            usize::from(is_lost)
+        });
+        // What parts of a content hold that the API has no member for.
+        let in_parts: &[(&str, &str)] = match api {
+            Api::Ollama => &[
+                ("/type", "file"),
+                ("/type", "input_file"),
+                ("/type", "input_image"),
+                ("/type", "input_audio"),
+                ("/file/filename", ""),
+                ("/image_url/detail", ""),
+            ],
+            Api::Gemini => &[("/file/filename", ""), ("/image_url/detail", "")],
+            Api::Anthropic => &[("/image_url/detail", "")],
+            _ => &[],
+        };
         let mut notes = Vec::new();
+        for (path, word) in in_parts {
+            let parts = count(&|message| {
+                let parts = message.content().and_then(Value::as_array).into_iter().flatten();
+                let found = parts.filter_map(|part| part.pointer(path)?.as_str());
+                found.filter(|found| word.is_empty() || found == word).count()
+            });
+            if parts > 0 {
+                let name = if word.is_empty() { path.rsplit('/').next().unwrap_or_default() } else { word };
+                notes.push(format!(
+                    "left out, since {} has no such part of a message: {name} ({parts} of them)",
+                    api.name()
+                ));
+            }
+        }
+        if foreign > 0 {
+            notes.push(format!("left out, since it is not {}'s own: reasoning ({foreign} of the answers)", api.name()));
+        }
         if errors > 0 && api != Api::Anthropic {
             notes.push(format!(
                 "left out, since {} has no such member of a result: is_error ({errors} of the results)",

@@ -3,7 +3,7 @@
 use super::response::{ResponseBody, whole};
 use crate::budget::{FULL_MS, MEMORY};
 use answer::{Failure, Front};
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 
 /// Why a request is refused.
@@ -13,11 +13,13 @@ pub struct Refusal {
     pub failure: Box<Failure>,
     /// The methods that would be allowed.
     pub allow: Option<String>,
+    /// Further headers.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Refusal {
-        Refusal { failure: Box::new(failure), allow: None }
+        Refusal { failure: Box::new(failure), allow: None, headers: Vec::new() }
     }
 }
 
@@ -66,6 +68,7 @@ impl Refusal {
             headers.insert("retry-after", HeaderValue::from(ms.div_ceil(1000)));
             headers.insert("retry-after-ms", HeaderValue::from(ms));
         }
+        headers.extend(self.headers.iter().cloned());
         let may_retry = matches!(status.as_u16(), 408 | 409 | 429 | 500..);
         headers.insert("x-should-retry", HeaderValue::from_static(if may_retry { "true" } else { "false" }));
         if let Some(allow) = self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok()) {

@@ -67,15 +67,19 @@ impl Service {
         answering.until_known(is_stream.then_some(self.limits.status_time)).await;
         answering.note(exchange.line());
         if let Some(failure) = answering.refusal() {
-            return Err(failure.into());
+            return Err(Refusal { headers: answering.pipe().limits(), ..failure.into() });
         }
         if !is_stream {
             let (bytes, share) = answering.pipe().take_whole();
-            return Ok(whole(StatusCode::OK, kind, KeptBytes::of(bytes, share)));
+            let mut response = whole(StatusCode::OK, kind, KeptBytes::of(bytes, share));
+            response.headers_mut().extend(answering.pipe().limits());
+            return Ok(response);
         }
         answering.pipe().begin();
+        let limits = answering.pipe().limits();
         let mut response = Response::new(ResponseBody::stream(answering));
         let headers = response.headers_mut();
+        headers.extend(limits);
         headers.insert("content-type", HeaderValue::from_static(kind));
         headers.insert("cache-control", HeaderValue::from_static("no-cache"));
         headers.insert("x-accel-buffering", HeaderValue::from_static("no"));

@@ -1,6 +1,7 @@
 //! A turn of one request: its events go into the request's pipe.
 
 use crate::pipe::{Pipe, PipeSink};
+use ::upstream::tape::Head;
 use ask::{Host, Note};
 use event::Sink;
 use std::convert::Infallible;
@@ -63,6 +64,10 @@ impl Host for PipeHost<'_> {
 
     fn set_id(&mut self, api: &str, id: &str) {
         self.pipe.set_id(api, id);
+    }
+
+    fn answered(&mut self, head: &Head) {
+        self.pipe.set_limits(&head.headers);
     }
 
     fn set_kept(&mut self, bytes: usize) {

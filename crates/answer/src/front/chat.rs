@@ -129,7 +129,9 @@ impl StreamWriter for ChatStream {
                     Place::Answer => (&mut self.envelope.members, false),
                     Place::Usage => (&mut self.counts, false),
                     Place::Choice => (&mut self.waiting.of(choice).choice, false),
-                    Place::Message | Place::Text | Place::Item => (&mut self.waiting.of(choice).message, true),
+                    Place::Message | Place::Text | Place::Call | Place::Item => {
+                        (&mut self.waiting.of(choice).message, true)
+                    }
                 };
                 merge(into, members.clone(), joins);
             }

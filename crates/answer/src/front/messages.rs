@@ -172,6 +172,7 @@ impl Writer {
                     self.close(out);
                 }
             }
+            Place::Call => {}
             Place::Item => self.opaque(Opaque::of_block(members), out),
         }
     }

@@ -261,6 +261,7 @@ impl Writer {
                 self.annotations.extend(list("annotations"));
                 self.annotate(out);
             }
+            Place::Call => {}
             Place::Item => {
                 let id = members.get("id").and_then(Value::as_str).map(str::to_owned);
                 let id = id.unwrap_or_else(|| format!("item_{}_{}", self.envelope.id, self.index));

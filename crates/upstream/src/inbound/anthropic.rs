@@ -25,7 +25,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
         request.params.insert("tool_choice".to_owned(), choice.clone());
     }
     let mut talk = ConversationDraft::default();
-    system(members.get("system"), &mut talk);
+    system(members.get("system"), &mut talk, &mut notes);
     let before = talk.len();
     let messages = members.get("messages").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (at, message) in messages.iter().enumerate() {
@@ -37,7 +37,7 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
                     talk.push(answer);
                 }
             }
-            Some("system" | "developer") => system(content, &mut talk),
+            Some("system" | "developer") => system(content, &mut talk, &mut notes),
             Some(role) => {
                 notes.add(format!("messages[{at}]: the role {} is not known, the message is skipped", quoted(role)))
             }
@@ -52,10 +52,11 @@ pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundEr
 }
 
 /// A system prompt: a text, or blocks of text.
-fn system(content: Option<&Value>, talk: &mut ConversationDraft) {
+fn system(content: Option<&Value>, talk: &mut ConversationDraft, notes: &mut Notes) {
     match content {
         Some(Value::String(words)) => talk.system(words),
         Some(Value::Array(blocks)) => {
+            blocks.iter().for_each(|block| notes.unread("a block of the system prompt", block, &["type", "text"]));
             let texts = blocks.iter().filter_map(|block| block.as_str().or_else(|| block.get("text")?.as_str()));
             let texts: Vec<&str> = texts.filter(|words| !words.trim().is_empty()).collect();
             talk.system(&texts.join("\n\n"));
@@ -99,6 +100,7 @@ fn blocks(content: Option<&Value>, at: usize, notes: &mut Notes) -> Vec<Value> {
 
 fn tool_result(block: &Value, at: usize, notes: &mut Notes) -> Message {
     let mut parts = Vec::new();
+    notes.unread("a tool_result block", block, &["type", "tool_use_id", "content", "is_error"]);
     for block in blocks(block.get("content"), at, notes) {
         part(&block, at, &mut parts, notes);
     }
@@ -115,6 +117,17 @@ fn part(block: &Value, at: usize, parts: &mut Vec<Value>, notes: &mut Notes) {
     let get = |path: &str| block.pointer(path).and_then(Value::as_str);
     let name = get("/title").filter(|title| !title.is_empty());
     let data = || Some(format!("data:{};base64,{}", get("/source/media_type")?, get("/source/data")?));
+    let known: &[&str] = match get("/type") {
+        Some("image") => &["source"],
+        Some("document") => &["source", "title"],
+        Some("search_result") => &["source", "title", "content"],
+        Some("tool_reference") => &["tool_name"],
+        _ => &["text"],
+    };
+    let kind = get("/type").unwrap_or_default();
+    if matches!(kind, "text" | "image" | "document" | "search_result" | "tool_reference") {
+        notes.unread(&format!("a block of type {kind}"), block, &[&["type"], known].concat());
+    }
     let read = match (get("/type"), get("/source/type")) {
         (None, _) => block.as_str().map(text),
         (Some("text"), _) => get("/text").map(text),
@@ -154,6 +167,16 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
     let mut draft = AssistantDraft::default();
     for block in blocks(content, at, notes) {
         let get = |key: &str| block.get(key).and_then(Value::as_str);
+        let known: &[&str] = match get("type") {
+            Some("text") => &["type", "text"],
+            Some("thinking") => &["type", "thinking", "signature"],
+            Some("redacted_thinking") => &["type", "data"],
+            Some("tool_use") => &["type", "id", "name", "input"],
+            _ => &[],
+        };
+        if !known.is_empty() {
+            notes.unread(&format!("a block of type {}", get("type").unwrap_or_default()), &block, known);
+        }
         match get("type") {
             Some("text") => draft.say(get("text").unwrap_or_default()),
             None => draft.say(block.as_str().unwrap_or_default()),
@@ -178,7 +201,10 @@ fn assistant(content: Option<&Value>, at: usize, notes: &mut Notes) -> Option<Me
                 None => notes.add(format!("messages[{at}]: a call without a name is skipped")),
             },
             // Of Anthropic's own tools and of kinds that came later: they go back where they came from.
-            Some(_) => draft.think("", Some(json!({"anthropic": {"block": block}}))),
+            Some(kind) => {
+                notes.add_foreign(format!("messages[{at}]: a block of type {} is for Anthropic alone", quoted(kind)));
+                draft.think("", Some(json!({"anthropic": {"block": block}})));
+            }
         }
     }
     draft.take()

@@ -1,5 +1,7 @@
 //! What a reader leaves out of a request.
 
+use serde_json::Value;
+
 /// How many notes are kept. A hostile request could give one for each of its members.
 const MOST: usize = 40;
 
@@ -23,6 +25,21 @@ impl Notes {
     /// Takes a sentence about what an upstream of the client's API gets, and another does not.
     pub(crate) fn add_foreign(&mut self, note: impl Into<String>) {
         self.push(note.into(), true);
+    }
+
+    /// Notes the members of an object of `what` that are not among `read`, which an upstream of the client's API alone gets.
+    pub(crate) fn unread(&mut self, what: &str, object: &Value, read: &[&str]) {
+        for (name, value) in object.as_object().into_iter().flatten() {
+            let is_empty = match value {
+                Value::Null | Value::Bool(false) => true,
+                Value::Array(list) => list.is_empty(),
+                Value::Object(members) => members.is_empty(),
+                _ => false,
+            };
+            if !is_empty && !read.contains(&name.as_str()) {
+                self.add_foreign(format!("{what}: {} is left out", quoted(name)));
+            }
+        }
     }
 
     fn push(&mut self, note: String, is_foreign: bool) {

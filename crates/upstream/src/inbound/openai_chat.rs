@@ -61,6 +61,7 @@ fn message(
     let role = fields.get("role").and_then(Value::as_str).unwrap_or_default().to_owned();
     // Clients send back messages of answers, in which what is not there is null.
     fields.retain(|key, value| !value.is_null() || key == "content");
+    unread(&fields, notes);
     content(&mut fields, at, notes);
     match role.as_str() {
         "system" | "developer" | "user" if fields.get("content").is_none_or(Value::is_null) => {
@@ -84,6 +85,31 @@ fn message(
         }
     }
     Some(fields)
+}
+
+/// Notes what only servers of this API get.
+fn unread(fields: &Map<String, Value>, notes: &mut Notes) {
+    const MESSAGE: [&str; 10] = [
+        "role",
+        "content",
+        "tool_calls",
+        "tool_call_id",
+        "refusal",
+        "function_call",
+        "reasoning_content",
+        "reasoning",
+        "reasoning_details",
+        "provider",
+    ];
+    // The name of a result is that of its tool.
+    let is_result = fields.get("role").is_some_and(|role| role == "tool" || role == "function");
+    let read = if is_result { [&MESSAGE[..], &["name"]].concat() } else { MESSAGE.to_vec() };
+    for (name, value) in fields.iter().filter(|(name, _)| !read.contains(&name.as_str())) {
+        notes.unread("a message", &json!({ (name): value }), &[]);
+    }
+    for part in fields.get("content").and_then(Value::as_array).into_iter().flatten() {
+        notes.unread("a part of a message", part, &["type", "text", "refusal", "image_url", "file", "input_audio"]);
+    }
 }
 
 /// Leaves of the content a text or parts.

@@ -67,6 +67,20 @@ impl Items {
         // The type of a reference may be left out.
         let implied = || if get("role").is_some() { Some("message") } else { get("id").map(|_| "item_reference") };
         let kind = get("type").or_else(implied);
+        let known: &[&str] = match kind {
+            Some("message") => &["role", "content"],
+            Some("reasoning") => &["summary", "content"],
+            Some("function_call") => &["call_id", "name", "namespace", "arguments"],
+            Some("custom_tool_call") => &["call_id", "name", "namespace", "input"],
+            Some("function_call_output" | "custom_tool_call_output") => &["call_id", "output"],
+            _ => &[],
+        };
+        if let Some(kind) = kind.filter(|_| !known.is_empty()) {
+            // What another provider wants back is not lost with its encrypted content.
+            let is_carried = get("encrypted_content").is_some_and(|text| carried(text).is_some());
+            let more: &[&str] = if is_carried { &["encrypted_content"] } else { &[] };
+            notes.unread(&format!("an item of type {kind}"), item, &[&["type", "id", "status"], known, more].concat());
+        }
         match kind {
             Some("message") => self.message(item, member, at, notes),
             Some("reasoning") => self.reasoning(item),
@@ -185,7 +199,16 @@ fn parts(content: Option<&Value>, member: &str, at: usize, notes: &mut Notes) ->
             .iter()
             .filter_map(|value| {
                 let part = part(value);
-                if part.is_none() {
+                let known: &[&str] = match value.get("type").and_then(Value::as_str) {
+                    Some("input_image" | "image_url") => &["type", "image_url", "detail"],
+                    Some("input_file") => &["type", "filename", "file_data", "file_url"],
+                    Some("input_audio" | "file") => &["type", "input_audio", "file"],
+                    Some("refusal") => &["type", "refusal"],
+                    _ => &["type", "text"],
+                };
+                if part.is_some() {
+                    notes.unread("a part of a content", value, known);
+                } else {
                     notes.add(format!("{member}[{at}]: a part of its content cannot be read, it is skipped"));
                 }
                 part

@@ -35,6 +35,11 @@ fn members_for(
             if Row::asks_for_nothing(place, &value) {
                 continue;
             }
+            if place == "response_format" || place == "text.format" {
+                for name in convert::lost_of_format(from, to.api, &value) {
+                    left_out.add(Why::Lacks, &format!("{place}.{name}"));
+                }
+            }
             let written = row.writable(to).and_then(|to_place| {
                 let value = (row.convert)(from, to.api, value).ok_or(Why::Value)?;
                 put(&mut out, to_place, value).ok_or(Why::Twice)

@@ -139,7 +139,7 @@ fn blocks(message: &Message, position: usize) -> Result<Vec<Value>, RequestError
             // The provider refuses blocks without text.
             Part::Text(t) if t.trim().is_empty() => continue,
             Part::Text(t) => text(t),
-            Part::Media { kind, source, name } => {
+            Part::Media { kind, source, name, .. } => {
                 let source = match source {
                     Source::Base64 { mime, data } => json!({"type": "base64", "media_type": mime, "data": data}),
                     Source::Url(url) => json!({"type": "url", "url": url}),

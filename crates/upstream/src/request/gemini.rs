@@ -45,7 +45,7 @@ pub(crate) const PROVIDER: Provider = Provider {
     key: KeyRule::Google,
     headers: &[],
     has_refusals: false,
-    has_text_results: false,
+    has_text_results: true,
     decoder: || Box::new(stream::gemini::Gemini::default()),
     body,
 };

@@ -124,13 +124,13 @@ fn content(message: &Message) -> Value {
     }
     let part = |part: &Part<'_>| match part {
         Part::Text(text) => json!({"type": "input_text", "text": text}),
-        Part::Media { kind: MediaKind::Image, source, .. } => {
-            json!({"type": "input_image", "image_url": source.url(), "detail": "auto"})
+        Part::Media { kind: MediaKind::Image, source, detail, .. } => {
+            json!({"type": "input_image", "image_url": source.url(), "detail": detail.unwrap_or("auto")})
         }
         Part::Media { kind: MediaKind::File, source: Source::Url(url), .. } => {
             json!({"type": "input_file", "file_url": url})
         }
-        Part::Media { kind: MediaKind::File, source, name } => {
+        Part::Media { kind: MediaKind::File, source, name, .. } => {
             json!({"type": "input_file", "filename": name.unwrap_or("file"), "file_data": source.url()})
         }
         Part::Other(part) => (*part).clone(),

@@ -10,6 +10,8 @@ pub(crate) enum Part<'a> {
         kind: MediaKind,
         source: Source<'a>,
         name: Option<&'a str>,
+        /// How closely the model looks at an image, in OpenAI's words.
+        detail: Option<&'a str>,
     },
     /// In an unknown shape, perhaps the provider's own.
     Other(&'a Value),
@@ -67,14 +69,21 @@ fn part(value: &Value) -> Part<'_> {
     match text("/type") {
         Some("text" | "input_text" | "output_text") => text("/text").map_or(Part::Other(value), Part::Text),
         Some("image_url" | "input_image") => match text("/image_url/url").or_else(|| text("/image_url")) {
-            Some(url) => Part::Media { kind: MediaKind::Image, source: Source::of(url), name: None },
+            Some(url) => Part::Media {
+                kind: MediaKind::Image,
+                source: Source::of(url),
+                name: None,
+                detail: text("/image_url/detail").or_else(|| text("/detail")),
+            },
             None => Part::Other(value),
         },
         Some("file" | "input_file") => {
             let file = value.get("file").unwrap_or(value);
             let text = |key: &str| file.get(key).and_then(Value::as_str);
             match text("file_data").or_else(|| text("file_url")) {
-                Some(url) => Part::Media { kind: MediaKind::File, source: Source::of(url), name: text("filename") },
+                Some(url) => {
+                    Part::Media { kind: MediaKind::File, source: Source::of(url), name: text("filename"), detail: None }
+                }
                 None => Part::Other(value),
             }
         }

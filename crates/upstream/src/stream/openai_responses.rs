@@ -64,6 +64,7 @@ impl Decoder for OpenaiResponses {
                     turn.member(0, "text", "logprobs", list.text(), out);
                 }
             }
+            "audio.delta" | "audio.transcript.delta" => turn.member(0, "call", "audio", "true", out),
             "output_text.annotation.added" => {
                 let at = self.items.locate(data, ItemKind::Message);
                 if let Some(annotation) = data.get("annotation") {

@@ -61,6 +61,16 @@ pub(super) fn parallel(from: Api, _: Api, value: Value) -> Option<Value> {
     Some(if from == Api::Anthropic { !value } else { value }.into())
 }
 
+/// The members of a form of the answer that the second API does not have.
+pub(super) fn lost_of_format(from: Api, to: Api, value: &Value) -> Vec<&'static str> {
+    let described = if from == Api::OpenaiChat { value.get("json_schema") } else { Some(value) };
+    let has =
+        |name: &&&str| described.and_then(|described| described.get(**name)).is_some_and(|value| !value.is_null());
+    let has_all = matches!(to, Api::OpenaiChat | Api::OpenaiResponses | Api::Mistral);
+    let names: &[&str] = if has_all { &[] } else { &["strict", "description"] };
+    names.iter().filter(has).copied().collect()
+}
+
 /// The form of the answer: a JSON object, or JSON by a schema.
 pub(super) fn format(from: Api, to: Api, value: Value) -> Option<Value> {
     let kind = value.get("type")?.as_str()?;

@@ -38,7 +38,7 @@ pub(super) fn convert(
     out: &mut Map<String, Value>,
     left_out: &mut LeftOut,
 ) {
-    let asked = Reasoning::take(from, rest);
+    let asked = Reasoning::take(from, rest, left_out);
     if asked.names.is_empty() {
         return;
     }
@@ -55,7 +55,7 @@ pub(super) fn convert(
 
 impl Reasoning {
     /// Takes the members that a client of `from` has for it.
-    fn take(from: Api, rest: &mut Map<String, Value>) -> Reasoning {
+    fn take(from: Api, rest: &mut Map<String, Value>, left_out: &mut LeftOut) -> Reasoning {
         let mut asked = Reasoning { is_openai_word: from != Api::Anthropic, ..Reasoning::default() };
         let place = match from {
             Api::OpenaiChat => "reasoning_effort",
@@ -75,7 +75,11 @@ impl Reasoning {
             Some("enabled") => asked.is_on = Some(true),
             Some("adaptive") if asked.effort.is_none() => return asked,
             Some("adaptive") => {}
-            _ => return asked,
+            Some(_) => {
+                left_out.add(Why::Value, "thinking");
+                return asked;
+            }
+            None => return asked,
         }
         asked.budget = take(rest, "thinking.budget_tokens").as_ref().and_then(Value::as_u64);
         asked.names.push("thinking");

@@ -93,6 +93,8 @@ pub(super) const ROWS: &[Row] = &[
     Row { places: ["=safety_identifier", "safety_identifier", "", "", "", "", ""], convert: convert::word },
     Row { places: ["prompt_cache_key", "prompt_cache_key", "", "", "", "", ""], convert: convert::word },
     Row { places: ["=prompt_cache_retention", "prompt_cache_retention", "", "", "", "", ""], convert: convert::word },
+    Row { places: ["=prompt_cache_options", "prompt_cache_options", "", "", "", "", ""], convert: convert::object },
+    Row { places: ["=moderation", "moderation", "", "", "", "", ""], convert: convert::object },
     Row { places: ["=service_tier", "service_tier", "<service_tier", "", "", "", ""], convert: convert::tier },
     Row { places: ["=store", "store", "", "", "", "", ""], convert: convert::same },
 ];

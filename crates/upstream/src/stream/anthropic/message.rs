@@ -92,6 +92,7 @@ impl AnthropicMessage {
                 ContentBlock::Ended
             }
             Some("tool_use") => {
+                turn.details(0, "call", start, &["type", "id", "name", "input"], out);
                 let delta = ToolCallDelta {
                     index: Some(index),
                     tool_id: start.get("id").and_then(Text::of),

@@ -6,6 +6,9 @@ use event::{Raw, Sink};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::{Index, IndexMut};
 
+/// The members of a call that are read.
+const CALL: [&str; 8] = ["type", "id", "call_id", "name", "namespace", "arguments", "input", "status"];
+
 /// All items of a stream, in the order in which they appeared.
 #[derive(Debug, Default)]
 pub(super) struct OutputItems {
@@ -181,6 +184,9 @@ impl OutputItems {
         });
         self.bind(at, id.as_deref(), output);
         if kind.is_call() {
+            if !self.list[at].done {
+                turn.details(0, "call", item, &CALL, out);
+            }
             self.identify(at, item, turn, out);
             if item.get_str("status").is_none_or(|s| s != "incomplete") {
                 self.finish_call(at, item.get(kind.member()), turn, out);
