@@ -210,7 +210,7 @@ impl Upstream {
             model: self.provider.model().or(model.as_deref()).unwrap_or_default(),
         };
         let (params, mut notes) = inbound.parameters_for(asked.api, &target);
-        notes.extend(inbound.conversation.notes_for(self.provider.api));
+        notes.extend(inbound.conversation.notes_for(self.provider.api.name()));
         for mut note in notes {
             if note.contains("previous_response_id") {
                 note = format!("answers are not stored, the history has to be in the request; {note}");

@@ -1,6 +1,5 @@
 //! What a log holds: the messages of a conversation.
 
-use crate::Api;
 use crate::verbatim::Verbatim;
 use event::Raw;
 use serde_json::{Map, Value, json};
@@ -130,9 +129,9 @@ impl Conversation {
         Conversation { verbatim, ..self }
     }
 
-    /// A sentence for each kind of what the messages hold and a provider of `api` does not get.
-    pub fn notes_for(&self, api: Api) -> Vec<String> {
-        if self.verbatim.as_ref().is_some_and(|verbatim| verbatim.fits(api.name(), self.messages.len())) {
+    /// A sentence for each kind of what the messages hold and a provider of the API named `api` does not get.
+    pub fn notes_for(&self, api: &str) -> Vec<String> {
+        if self.verbatim.as_ref().is_some_and(|verbatim| verbatim.fits(api, self.messages.len())) {
             return Vec::new();
         }
         let count = |is_lost: &dyn Fn(&Message) -> usize| self.messages.iter().map(is_lost).sum::<usize>();
@@ -145,13 +144,12 @@ impl Conversation {
         });
         let foreign = count(&|message| {
             let blocks = message.blocks();
-            let is_lost =
-                !message.reasoning().is_empty() && blocks.iter().all(|block| block.data(api.name()).is_none());
+            let is_lost = !message.reasoning().is_empty() && blocks.iter().all(|block| block.data(api).is_none());
             usize::from(is_lost)
         });
         // What parts of a content hold that the API has no member for.
         let in_parts: &[(&str, &str)] = match api {
-            Api::Ollama => &[
+            "ollama" => &[
                 ("/type", "file"),
                 ("/type", "input_file"),
                 ("/type", "input_image"),
@@ -159,8 +157,8 @@ impl Conversation {
                 ("/file/filename", ""),
                 ("/image_url/detail", ""),
             ],
-            Api::Gemini => &[("/file/filename", ""), ("/image_url/detail", "")],
-            Api::Anthropic => &[("/image_url/detail", "")],
+            "gemini" => &[("/file/filename", ""), ("/image_url/detail", "")],
+            "anthropic" => &[("/image_url/detail", "")],
             _ => &[],
         };
         let mut notes = Vec::new();
@@ -172,19 +170,16 @@ impl Conversation {
             });
             if parts > 0 {
                 let name = if word.is_empty() { path.rsplit('/').next().unwrap_or_default() } else { word };
-                notes.push(format!(
-                    "left out, since {} has no such part of a message: {name} ({parts} of them)",
-                    api.name()
-                ));
+                notes.push(format!("left out, since {} has no such part of a message: {name} ({parts} of them)", api));
             }
         }
         if foreign > 0 {
-            notes.push(format!("left out, since it is not {}'s own: reasoning ({foreign} of the answers)", api.name()));
+            notes.push(format!("left out, since it is not {}'s own: reasoning ({foreign} of the answers)", api));
         }
-        if errors > 0 && api != Api::Anthropic {
+        if errors > 0 && api != "anthropic" {
             notes.push(format!(
                 "left out, since {} has no such member of a result: is_error ({errors} of the results)",
-                api.name()
+                api
             ));
         }
         if broken > 0 {

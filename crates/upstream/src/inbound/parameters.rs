@@ -3,6 +3,7 @@
 mod convert;
 mod include;
 mod left_out;
+mod place;
 mod reasoning;
 mod table;
 mod target;
@@ -12,6 +13,7 @@ pub use target::Target;
 use super::request::InboundRequest;
 use crate::Api;
 use left_out::{LeftOut, Why};
+use place::{put, take};
 use serde_json::{Map, Value, json};
 use table::{ROWS, Row};
 
@@ -76,34 +78,6 @@ fn row_has_parts_of(api: Api, name: &str) -> bool {
         .flat_map(|row| row.readable(api))
         .chain(["reasoning.effort", "thinking.type"])
         .any(|place| place.split_once('.').is_some_and(|(first, _)| first == name))
-}
-
-/// Takes the value at `place`, a name or two with a dot between them. An object that is empty then goes too.
-fn take(members: &mut Map<String, Value>, place: &str) -> Option<Value> {
-    let Some((first, second)) = place.split_once('.') else { return members.shift_remove(place) };
-    let inner = members.get_mut(first)?.as_object_mut()?;
-    let value = inner.shift_remove(second);
-    if inner.is_empty() {
-        members.shift_remove(first);
-    }
-    value
-}
-
-/// Puts a value at `place`, unless one is there.
-fn put(members: &mut Map<String, Value>, place: &str, value: Value) -> Option<()> {
-    let (inner, name) = match place.split_once('.') {
-        Some((first, second)) => (members.entry(first).or_insert_with(|| json!({})).as_object_mut()?, second),
-        None => (members, place),
-    };
-    if inner.contains_key(name) {
-        return None;
-    }
-    match (name, value) {
-        // One member of the client's becomes several.
-        ("*", Value::Object(several)) => inner.extend(several),
-        (name, value) => _ = inner.insert(name.to_owned(), value),
-    }
-    Some(())
 }
 
 impl InboundRequest {
@@ -207,7 +181,7 @@ mod tests {
             body["tools"] = json!([{"type": "function", "name": "f", "function": {"name": "f"}, "input_schema": {}}]);
             let request = crate::inbound(from, body.to_string().as_bytes()).unwrap();
             let target = Target { api: to, url: to.base_url(), model };
-            [request.parameters_for(from, &target).1, request.conversation.notes_for(to)].concat().join("; ")
+            [request.parameters_for(from, &target).1, request.conversation.notes_for(to.name())].concat().join("; ")
         };
         let effort = json!({"output_config": {"effort": "high"}});
         for (to, model, want) in [
@@ -233,7 +207,8 @@ mod tests {
         let result = json!({"type": "tool_result", "tool_use_id": "a", "content": "no", "is_error": true});
         let messages = json!([{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]);
         let body = json!({"messages": messages}).to_string();
-        let notes = |to| crate::inbound(Api::Anthropic, body.as_bytes()).unwrap().conversation.notes_for(to);
+        let notes =
+            |to: Api| crate::inbound(Api::Anthropic, body.as_bytes()).unwrap().conversation.notes_for(to.name());
         assert_eq!(
             notes(Api::OpenaiChat),
             ["left out, since openai-chat has no such member of a result: is_error (1 of the results)"]
@@ -241,7 +216,8 @@ mod tests {
         assert_eq!(notes(Api::Anthropic), Vec::<String>::new());
         let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{\"a\":"}});
         let body = json!({"messages": [{"role": "assistant", "tool_calls": [call]}]}).to_string();
-        let notes = crate::inbound(Api::OpenaiChat, body.as_bytes()).unwrap().conversation.notes_for(Api::OpenaiChat);
+        let notes =
+            crate::inbound(Api::OpenaiChat, body.as_bytes()).unwrap().conversation.notes_for(Api::OpenaiChat.name());
         assert!(notes[0].starts_with("the arguments of a call in the history are not a JSON object"), "{notes:?}");
     }
 }

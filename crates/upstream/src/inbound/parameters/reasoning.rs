@@ -10,8 +10,8 @@
 //! | cohere | `thinking` | <https://docs.cohere.com/docs/reasoning> |
 
 use super::left_out::{LeftOut, Why};
+use super::place::{put, take};
 use super::target::Target;
-use super::{put, take};
 use crate::Api;
 use serde_json::{Map, Value, json};
 
