@@ -23,6 +23,8 @@ Examples:
     tc-serve --api anthropic --model claude-sonnet-4-5
   Any pipeline as a service:
     tc-serve -- 'llm-stream -m gpt-5-mini | tag-parse | tc-accumulate'
+  The agent loop as a service, with tools that it runs itself:
+    tc-serve -- 'react -t tools.json -m gpt-5-mini'
   For other machines, with a key that clients have to send:
     tc-serve --listen 0.0.0.0:8790 --key-file keys.txt --allow-host box.lan
 
