@@ -15,7 +15,7 @@ pub struct Failure {
     /// How long to wait before another try, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// The member of the request that is wrong.
-    pub param: Option<String>,
+    pub param: Option<Box<str>>,
     /// The error of the provider.
     pub provider: Option<Box<ProviderError>>,
 }
@@ -79,8 +79,8 @@ impl Failure {
         // many bytes has a status of its own.
         let is_overflow = made.code == "context_overflow" && status != Some(413);
         let status = if is_overflow { 400 } else { status.unwrap_or(made.status) };
-        let own = |json: event::Json<'_>| ProviderError { api: api.to_owned(), json: json.text().into_owned() };
-        let provider = error.provider.map(|json| Box::new(own(json)));
+        let provider =
+            error.provider.map(|json| Box::new(ProviderError { api: api.to_owned(), json: json.text().into_owned() }));
         Failure { status, retry_after_ms: error.retry_after_ms, provider, ..made }
     }
 

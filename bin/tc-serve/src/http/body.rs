@@ -95,7 +95,7 @@ pub fn refused(error: InboundError) -> Refusal {
         _ => (400, "invalid_request_error"),
     };
     let mut refusal = Refusal::new(status, code, error.to_string());
-    refusal.failure.param = error.member().map(str::to_owned);
+    refusal.failure.param = error.member().map(Into::into);
     refusal
 }
 

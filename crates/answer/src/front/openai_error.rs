@@ -9,7 +9,7 @@ pub(super) fn body(failure: &Failure) -> Vec<u8> {
     let provider = |key: &str| failure.provider_text(OPENAI, key).filter(|_| failure.code != "context_overflow");
     let kind = provider("type").unwrap_or_else(|| failure.openai_type().to_owned());
     let code = provider("code").unwrap_or_else(|| failure.openai_code().to_owned());
-    let param = failure.param.clone().or_else(|| failure.provider_text(OPENAI, "param"));
+    let param = failure.param.as_deref().map(str::to_owned).or_else(|| failure.provider_text(OPENAI, "param"));
     let mut out = Vec::new();
     let mut o = Object::open(&mut out);
     o.object("error", |o| {
