@@ -109,8 +109,7 @@ impl Pipe {
     pub fn new(mut settings: PipeSettings, search: TextSearch, turns: Option<Turns>, output: Output) -> Pipe {
         // An answer is made of the deltas. Only who takes the events themselves gets the message, for which all text is kept.
         if matches!(output, Output::Answer(_)) {
-            let options = accumulate::Options { no_message: true, ..accumulate::Options::clone(&settings.accumulate) };
-            settings.accumulate = Rc::new(options);
+            Rc::make_mut(&mut settings.accumulate).no_message = true;
         }
         Pipe(RefCell::new(PipeState {
             share: settings.budget.share(),

@@ -509,3 +509,31 @@ fn a_failure_before_the_first_content_stays_a_status_whatever_else_has_come() {
     let (head, _) = service.ask("POST", "/v1/chat/completions", &stream);
     assert!(!head.starts_with("http/1.1 200"), "{head}");
 }
+
+#[test]
+fn no_call_gets_an_id_that_the_conversation_has() {
+    let written = text(r#"<tool_call>{"name":"f","arguments":{}}</tool_call>"#);
+    let native = br#"data: {"id":"c","choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_0","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}
+
+data: [DONE]
+
+"#;
+    for (body, is_provider_own) in [(written, false), (native.to_vec(), true)] {
+        // Each answer has the same id, and so have the calls that the provider counts.
+        let provider = Provider::new(move |_, _, stream| answer(stream, "200 OK", SSE, &body, None));
+        let service = Service::new(&["--base-url", &provider.url]);
+        let mut messages = vec![serde_json::json!({"role": "user", "content": "hi"})];
+        let mut ids = std::collections::HashSet::new();
+        for turn in 0..4 {
+            let request = serde_json::json!({"model": "m", "messages": messages,
+                "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]});
+            let (_, body) = service.ask("POST", "/v1/chat/completions", &request.to_string());
+            let body: Value = serde_json::from_str(&body).unwrap();
+            let message = body["choices"][0]["message"].clone();
+            let id = message["tool_calls"][0]["id"].as_str().unwrap_or_else(|| panic!("{body}")).to_owned();
+            assert_eq!(id == "call_0", is_provider_own && turn == 0, "the provider's id stays where it is new");
+            messages.extend([message, serde_json::json!({"role": "tool", "tool_call_id": id, "content": "4"})]);
+            assert!(ids.insert(id), "{messages:?}");
+        }
+    }
+}

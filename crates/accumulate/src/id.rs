@@ -1,4 +1,6 @@
-//! Ids for calls that came without one.
+//! Ids for calls that came without one, or with that of an earlier call.
+
+use std::collections::HashSet;
 
 /// What the ids of a choice's calls are made from: the response's id and the choice, hashed.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,17 @@ impl Seed {
         }
         id
     }
+
+    /// The first id for the call at `position` that is not in `taken`.
+    pub fn free_id(mut self, position: usize, taken: &HashSet<String>) -> String {
+        loop {
+            let id = self.id(position);
+            if !taken.contains(&id) {
+                return id;
+            }
+            self = self.mixed(&[0]);
+        }
+    }
 }
 
 /// Whether an id is empty or the word null, as some servers write it.
@@ -51,7 +64,7 @@ mod tests {
 
     #[test]
     fn ids_are_nine_letters_and_differ() {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for response in ["", "r1", "r2"] {
             for choice in 0..3 {
                 for position in 0..500 {
@@ -63,5 +76,8 @@ mod tests {
         }
         let again = || Seed::of_response("r1").of_choice(0).id(0);
         assert_eq!(again(), again());
+        assert_eq!(Seed::of_response("r1").of_choice(0).free_id(0, &HashSet::new()), again());
+        let free = Seed::of_response("r1").of_choice(0).free_id(0, &seen);
+        assert!(free.len() == 9 && seen.insert(free));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::shape::ResponseShape;
 use json::ToolList;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 /// When a call is emitted.
@@ -39,6 +40,9 @@ pub struct Options {
     pub max_kept: Option<usize>,
     /// Write no message, and keep no text for it. Calls that a stream withdraws as it fails are retracted nevertheless.
     pub no_message: bool,
+    /// The ids of the calls earlier in the conversation. A call that comes under one of them gets a made id: openai-agents
+    /// refuses an id that it knows, Claude Code then asks without end, and some servers count the calls of each answer from 0.
+    pub taken_ids: HashSet<String>,
     /// Write one whole response for each stream, in this shape, and nothing else.
     pub shape: Option<ResponseShape>,
 }

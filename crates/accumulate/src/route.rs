@@ -8,7 +8,7 @@ use crate::id::{self, Seed};
 use event::Text;
 use event::payload::ToolCallDelta;
 use json::ToolList;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 
 /// Something odd about a delta, for a `warning`.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,11 +18,13 @@ pub(crate) struct Oddity {
 }
 
 /// What routing needs of the stream besides its deltas.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin<'a> {
     /// The seed of the ids that are made for calls without an id.
     pub seed: Seed,
     pub choice: u32,
+    /// The ids that no call may have.
+    pub taken: &'a HashSet<String>,
     /// The tools that calls may name, where they are known.
     pub tools: Option<&'a ToolList>,
 }
@@ -190,7 +192,7 @@ impl OpenCalls {
                         self.by_id.insert(id.into(), at as u32);
                     }
                     // An id that was emitted never changes: whoever has it would not find the call again.
-                    if call.has_made_id && !call.has_shown_id() {
+                    if call.has_made_id && !call.has_shown_id() && !origin.taken.contains(id) {
                         (call.id, call.has_made_id) = (id.to_owned(), false);
                     } else {
                         oddities.push(Oddity {
@@ -271,8 +273,13 @@ impl OpenCalls {
             self.list[before].is_followed = true;
         }
         let call = match id {
-            Some(id) => OpenCall::new(self.index, id.to_owned(), false),
-            None => OpenCall::new(self.index, origin.seed.of_choice(origin.choice).id(self.index), true),
+            Some(id) if !origin.taken.contains(id) => OpenCall::new(self.index, id.to_owned(), false),
+            _ => {
+                let made = origin.seed.of_choice(origin.choice).free_id(self.index, origin.taken);
+                // Later deltas and a `retract` may have the id that the call came with.
+                id.map(|id| self.by_id.insert(id.into(), at as u32));
+                OpenCall::new(self.index, made, true)
+            }
         };
         self.by_id.insert(call.id.as_str().into(), at as u32);
         self.list.push(call);

@@ -152,7 +152,8 @@ impl OpenStream {
         let delta = ToolCallDelta::read(event);
         let number = event.choice();
         let at = self.choice(number);
-        let origin = Origin { seed: self.seed, choice: number, tools: self.tools.as_deref() };
+        let origin =
+            Origin { seed: self.seed, choice: number, taken: &self.options.taken_ids, tools: self.tools.as_deref() };
         let choice = &mut self.choices[at];
         let (before, latest) = (choice.calls.list.len(), choice.calls.latest());
         let routed = choice.calls.take(&delta, origin, &mut self.oddities);

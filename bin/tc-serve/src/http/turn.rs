@@ -10,7 +10,7 @@ use super::service::{Admitted, Service};
 use crate::asked::Asked;
 use crate::budget::FULL_MS;
 use crate::pipe::{EventLines, Output, Pipe, TextSearch};
-use ::upstream::{Api, InboundRequest};
+use ::upstream::{Api, InboundRequest, Message};
 use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
@@ -92,7 +92,12 @@ impl Service {
             Some("none") => TextSearch::Reasoning,
             _ => TextSearch::Calls,
         };
-        let pipe = Rc::new(Pipe::new(self.pipe.clone(), search, self.source.turns(&asked.request), output));
+        let mut settings = self.pipe.clone();
+        if self.source.reads_text() {
+            let calls = asked.request.conversation.messages.iter().flat_map(Message::calls);
+            Rc::make_mut(&mut settings.accumulate).taken_ids = calls.map(|call| call.id.to_owned()).collect();
+        }
+        let pipe = Rc::new(Pipe::new(settings, search, self.source.turns(&asked.request), output));
         let (service, feed) = (Rc::clone(self), Rc::clone(&pipe));
         let work = async move {
             let places = service.places(asked.key);
