@@ -33,12 +33,18 @@ fn text(settings: &Settings, address: &str) -> String {
     }
     let header =
         if settings.keys.hashes.is_empty() { String::new() } else { format!(" -H 'authorization: Bearer {key}'") };
+    // In the environment, since all users of the machine can read the arguments of a process.
+    let (variable, name) = if settings.keys.hashes.is_empty() {
+        (String::new(), "")
+    } else {
+        (format!("TC_SERVE_KEY={key} "), ",env_key=\"TC_SERVE_KEY\"")
+    };
     let _ = write!(
         text,
         "  curl            curl{header} {address}/v1/models
   OpenAI Python   OpenAI(base_url=\"{address}/v1\", api_key=\"{key}\")
   Claude Code     ANTHROPIC_BASE_URL={address} ANTHROPIC_AUTH_TOKEN={key} claude
-  Codex           codex -c 'model_providers.tc={{name=\"tc\",base_url=\"{address}/v1\",wire_api=\"responses\"}}' -c model_provider=tc
+  Codex           {variable}codex -c 'model_providers.tc={{name=\"tc\",base_url=\"{address}/v1\",wire_api=\"responses\"{name}}}' -c model_provider=tc
   Open WebUI      OPENAI_API_BASE_URL={address}/v1 OPENAI_API_KEY={key} open-webui serve
 "
     );

@@ -139,6 +139,25 @@ fn a_command_gets_a_key_of_its_own() {
     assert_eq!(service.ask("GET", "/v1/models", &format!("x-api-key: {key}\r\n"), "").status, 200);
 }
 
+#[cfg(unix)]
+#[test]
+fn the_printed_line_of_codex_gives_it_the_key() {
+    for (options, has_key) in [(&["--", "cat"][..], true), (&["--no-key", "--", "cat"], false)] {
+        let mut service = Service::start(options);
+        let line = service.line(|line| line.trim_start().starts_with("Codex "));
+        let command = line.trim().trim_start_matches("Codex").trim();
+        // A function in the place of Codex, which shows what it would get from a shell.
+        let script = format!("codex() {{ printf '%s\\n' \"$TC_SERVE_KEY\" \"$2\"; }}\n{command}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).env_remove("TC_SERVE_KEY").output();
+        let output = String::from_utf8(output.expect("sh runs").stdout).expect("UTF-8");
+        let (key, provider) = output.split_once('\n').expect("two lines");
+        // https://developers.openai.com/codex/config-reference: `env_key` names the variable that holds the key.
+        assert_eq!(provider.contains(",env_key=\"TC_SERVE_KEY\"}"), has_key, "{provider}");
+        assert_eq!(!key.is_empty(), has_key, "{line}");
+        assert_eq!(service.ask("GET", "/v1/models", &format!("authorization: Bearer {key}\r\n"), "").status, 200);
+    }
+}
+
 #[test]
 fn only_one_thing_answers() {
     let tape = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/tapes/huts.tape");

@@ -27,9 +27,12 @@ impl Verbatim {
         is_partial: bool,
     ) -> Verbatim {
         // Servers reject an empty list, and a choice without tools (https://github.com/open-webui/open-webui/issues/26655).
-        if members.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty) {
+        let is_empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+        if members.get("tools").is_none_or(is_empty) {
             members.shift_remove("tools");
-            members.shift_remove("tool_choice");
+            if additional_tools(&members).all(is_empty) {
+                members.shift_remove("tool_choice");
+            }
         }
         drop_foreign_reasoning(api, &mut members);
         Verbatim { api, members: Arc::new(members), messages, is_partial }
@@ -95,4 +98,16 @@ pub(crate) fn names(api: &str) -> &'static [&'static str] {
         "openai-responses" => &["instructions", "input", "tools", "tool_choice"],
         _ => &["tools", "tool_choice"],
     }
+}
+
+/// The type of an item of the input that is a list of tools (`AdditionalTools` in openai-python's `response_input_item.py`). For its
+/// newest models Codex sends all tools in such an item, and no member `tools`.
+pub(crate) const ADDITIONAL_TOOLS: &str = "additional_tools";
+
+/// The lists of tools in the input of a request.
+pub(crate) fn additional_tools(members: &Map<String, Value>) -> impl Iterator<Item = &Value> {
+    let items = members.get("input").and_then(Value::as_array).into_iter().flatten();
+    items
+        .filter(|item| item.get("type").and_then(Value::as_str) == Some(ADDITIONAL_TOOLS))
+        .filter_map(|item| item.get("tools"))
 }

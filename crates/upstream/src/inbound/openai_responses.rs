@@ -8,7 +8,7 @@ use super::request::{InboundError, InboundRequest};
 use super::tools::full_name;
 use crate::Api;
 use crate::carried::carried;
-use crate::verbatim::names;
+use crate::verbatim::{ADDITIONAL_TOOLS, additional_tools, names};
 use serde_json::{Map, Value, json};
 
 /// Reads the body.
@@ -18,7 +18,8 @@ use serde_json::{Map, Value, json};
 pub(crate) fn read(body: Map<String, Value>) -> Result<InboundRequest, InboundError> {
     let mut notes = Notes::default();
     let (mut request, members) = InboundRequest::begin(body, names(Api::OpenaiResponses.name()));
-    request.set_tools(members.get("tools"), members.get("tool_choice"), &mut notes);
+    let lists = members.get("tools").into_iter().chain(additional_tools(&members));
+    request.set_tools(lists, members.get("tool_choice"), &mut notes);
     let mut items = Items::default();
     match members.get("instructions") {
         Some(Value::String(words)) => items.talk.system(words),
@@ -95,6 +96,7 @@ impl Items {
                 kind: ReferenceKind::Item,
                 id: get("id").unwrap_or_default().to_owned(),
             }),
+            Some(ADDITIONAL_TOOLS) => {}
             Some(kind) => notes.add(format!("{member}[{at}]: an item of type {} is skipped", quoted(kind))),
             None => notes.add(format!("{member}[{at}]: not an item with a type or a role, it is skipped")),
         }

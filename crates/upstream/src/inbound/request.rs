@@ -97,9 +97,14 @@ impl InboundRequest {
         (InboundRequest { model, streams, params: body, ..InboundRequest::default() }, taken)
     }
 
-    /// Takes the tools and the choice among them. Returns whether the client's own list holds more than these tools.
-    pub(crate) fn set_tools(&mut self, tools: Option<&Value>, choice: Option<&Value>, notes: &mut Notes) -> bool {
-        let mut tools = InboundTools::read(tools, notes);
+    /// Takes the tools of all `lists`, and the choice among them. Returns whether the client's own lists hold more than these tools.
+    pub(crate) fn set_tools<'v>(
+        &mut self,
+        lists: impl IntoIterator<Item = &'v Value>,
+        choice: Option<&Value>,
+        notes: &mut Notes,
+    ) -> bool {
+        let mut tools = InboundTools::read(lists, notes);
         self.tool_choice = choice::read(choice, &mut tools, notes);
         let is_empty = tools.is_empty();
         self.custom_tools = tools.custom;

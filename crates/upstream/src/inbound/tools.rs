@@ -63,13 +63,15 @@ pub(crate) fn full_name(namespace: &str, name: &str) -> String {
 }
 
 impl InboundTools {
-    /// Reads a list. A tool that cannot be used is left out.
-    pub(crate) fn read(value: Option<&Value>, notes: &mut Notes) -> InboundTools {
+    /// Reads the lists of a request, of which most have one. A tool that cannot be used is left out.
+    pub(crate) fn read<'v>(lists: impl IntoIterator<Item = &'v Value>, notes: &mut Notes) -> InboundTools {
         let mut tools = InboundTools::default();
-        match value {
-            None | Some(Value::Null) => {}
-            Some(Value::Array(entries)) => entries.iter().for_each(|entry| tools.entry(entry, "", notes)),
-            Some(_) => notes.add("tools: not an array, it is left out"),
+        for list in lists {
+            match list {
+                Value::Null => {}
+                Value::Array(entries) => entries.iter().for_each(|entry| tools.entry(entry, "", notes)),
+                _ => notes.add("tools: not an array, it is left out"),
+            }
         }
         tools
     }
