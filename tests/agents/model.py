@@ -82,12 +82,12 @@ def chunks_of(text, calls, wire):
     if wire == "text" and calls:
         text = "".join(f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>\n" for name, arguments in calls)
     yield from ({"content": text[at : at + 7]} for at in range(0, len(text), 7))
-    for index, (name, arguments) in enumerate(calls if wire != "text" else []):
-        index = 0 if wire == "index 0" else index
+    for position, (name, arguments) in enumerate(calls if wire != "text" else []):
+        index = 0 if wire == "index 0" else position
         text = json.dumps(arguments)
         pieces = [text] if wire == "late" else [text[at : at + 9] for at in range(0, len(text), 9)]
-        # The id follows from what is called, so that a call is the same call when its request is repeated.
-        call = {"index": index, "id": f"call_{name}_{abs(hash(text)) % 10**8}", "type": "function"}
+        # Each answer counts its calls from 0, as some servers do.
+        call = {"index": index, "id": f"call_{position}", "type": "function"}
         yield {"tool_calls": [{**call, "function": {"name": name, "arguments": ""}}]}
         yield from ({"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in pieces)
 
