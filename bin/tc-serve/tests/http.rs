@@ -358,7 +358,7 @@ fn the_log_names_the_parameters_that_the_provider_lacks() {
         let line = service.line(|line| line.starts_with(ACCESS));
         let line: serde_json::Value = serde_json::from_str(&line).expect("JSON");
         let notes = line["notes"].as_array().expect("notes");
-        assert_eq!(notes.len(), 1, "{line}");
+        assert_eq!((notes.len(), &notes[1]), (2, &"the upstream names the model smol-qwen25".into()), "{line}");
         let note = notes[0].as_str().expect("a string");
         assert!(note.starts_with(starts_with) && note.len() <= 512, "{note}");
     }

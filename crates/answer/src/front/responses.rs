@@ -196,10 +196,9 @@ impl Writer {
         match &self.open {
             Some(Item::Message { .. }) => {
                 self.annotate(out);
-                let logprobs = std::mem::take(&mut self.logprobs);
                 let Some(Item::Message { parts, .. }) = &mut self.open else { return };
                 let Some(part) = parts.last_mut() else { return };
-                part.logprobs.extend(logprobs);
+                part.logprobs.append(&mut self.logprobs);
                 let part = part.clone();
                 let content = parts.len() - 1;
                 let name = if part.is_refusal { "response.refusal.done" } else { "response.output_text.done" };
