@@ -2,6 +2,8 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/needs.rs"]
+mod needs;
 #[path = "pipeline/scratch.rs"]
 mod scratch;
 
@@ -65,6 +67,8 @@ fn the_last_line_is_the_command_that_approves() {
     assert_eq!((status, err.as_str()), (0, ""), "{out}");
     assert!(out.contains("<- reserve done") && out.contains("sleeping bags"), "{out}");
     assert!(scratch.read("reservations").starts_with("Lake hut"));
+    let (_, shown, _) = scratch.run("tc-view $SCRATCH/log");
+    assert!(shown.contains("<- reserve waits for approval") && shown.contains("\n<- reserve done"), "{shown}");
 }
 
 #[test]
@@ -207,8 +211,9 @@ fn two_do_not_work_on_one_log() {
     first.wait().expect("it ends");
     busy("while its stages run");
     fs::write(scratch.0.join("gate"), "go\n").expect("written");
-    let (status, _, err) = scratch.run(&format!("flock $SCRATCH/log.lock {} </dev/null", "true"));
-    assert_eq!(status, 0, "{err}");
+    // Waits for the last stage.
+    let lock = fs::File::open(scratch.0.join("log.lock")).expect("the lock");
+    rustix::fs::flock(lock, rustix::fs::FlockOperation::LockExclusive).expect("locked");
     let log = scratch.read("log");
     let runs = log.lines().filter(|line| line.contains("\"tool_use\"") && line.contains("find_huts")).count();
     assert!(runs == 1 && log.contains("sleeping bags"), "the stages went on: {log}");

@@ -11,6 +11,8 @@ mod bins;
 mod folders;
 #[path = "pipeline/golden.rs"]
 mod golden;
+#[path = "pipeline/needs.rs"]
+mod needs;
 #[path = "pipeline/schema.rs"]
 mod schema;
 #[path = "pipeline/trials.rs"]
@@ -28,6 +30,10 @@ fn main() -> ExitCode {
 /// Runs one case; returns what differs.
 fn run(case: &Path) -> Vec<String> {
     let Ok(script) = fs::read_to_string(case.join("cmd")) else { return vec!["it has no file `cmd`".to_owned()] };
+    let name = case.file_name().unwrap_or_default().to_string_lossy();
+    if !needs::script(&format!("case {name}"), &script) {
+        return Vec::new();
+    }
     let scratch = std::env::temp_dir().join(format!(
         "toolpipe-case-{}-{}",
         std::process::id(),

@@ -3,6 +3,8 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/needs.rs"]
+mod needs;
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -34,6 +36,9 @@ fn has_tag(line: &Value, tag: &str) -> bool {
 
 #[test]
 fn the_example_of_the_page_is_a_lookahead() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let page = std::fs::read_to_string(bins::root().join("docs/checkers.md")).expect("docs/checkers.md");
     let (_, block) = page.split_once("<!-- test -->\n```python\n").expect("an example");
     let (script, _) = block.split_once("```").expect("its end");
@@ -61,6 +66,9 @@ fn our_own_command_as_a_command_is_the_built_in_checker() {
 
 #[test]
 fn the_checker_of_eino_is_first_chunk_but_for_refusals_and_errors() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let mut others = Vec::new();
     for (id, lines) in evaluate(&["first-chunk", "cmd:python3 fixtures/checkers/eino_first_chunk.py"]) {
         let [ours, eino] = &lines[..] else { panic!("{id}") };
@@ -83,6 +91,9 @@ fn the_checker_of_eino_is_first_chunk_but_for_refusals_and_errors() {
 
 #[test]
 fn the_condition_of_langgraph_is_full_at_the_end_but_for_failed_streams_and_arguments_that_are_not_an_object() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let (mut raised, mut invalid) = (0, Vec::new());
     for (id, lines) in evaluate(&["full", "cmd:python3 fixtures/checkers/langgraph_tools_condition.py"]) {
         let [ours, theirs] = &lines[..] else { panic!("{id}") };
@@ -109,6 +120,9 @@ fn the_condition_of_langgraph_is_full_at_the_end_but_for_failed_streams_and_argu
 
 #[test]
 fn a_brace_at_the_beginning_finds_calls_in_text_and_takes_answers_in_json_for_calls() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let (mut found, mut wrong) = (0, 0);
     for (id, lines) in evaluate(&["first-chunk", "cmd:python3 fixtures/checkers/starts_with_brace.py"]) {
         let [ours, theirs] = &lines[..] else { panic!("{id}") };

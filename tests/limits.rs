@@ -2,6 +2,8 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/needs.rs"]
+mod needs;
 
 use std::fs;
 use std::path::PathBuf;
@@ -94,6 +96,9 @@ fn where_files_cannot_be_opened_a_command_says_so() {
 
 #[test]
 fn where_threads_and_processes_cannot_be_started_a_command_says_so() {
+    if !needs::programs(&["setpriv"]) {
+        return;
+    }
     let scratch = Scratch::new("threads");
     let mut refused = Vec::new();
     for command in COMMANDS {

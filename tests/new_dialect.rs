@@ -2,6 +2,8 @@
 
 #[path = "pipeline/bins.rs"]
 mod bins;
+#[path = "pipeline/needs.rs"]
+mod needs;
 
 use std::process::Stdio;
 
@@ -17,6 +19,9 @@ fn blocks(page: &str) -> Vec<(&str, Vec<&str>)> {
 
 #[test]
 fn every_block_works_as_written() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = std::env::temp_dir().join(format!("new-dialect-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder for the files of the page");
     let page = std::fs::read_to_string(bins::root().join("docs/new-dialect.md")).expect("docs/new-dialect.md");

@@ -4,6 +4,8 @@
 mod bins;
 #[path = "pipeline/conversation.rs"]
 mod conversation;
+#[path = "pipeline/needs.rs"]
+mod needs;
 
 use bins::bash;
 use conversation::Conversation;
@@ -110,7 +112,7 @@ fn a_frame_of_the_provider_comes_out_before_the_next_one_is_sent() {
 fn a_reader_that_leaves_ends_the_pipe_silently_with_0() {
     let scratch = Scratch::new("head");
     fs::write(scratch.0.join("body.sse"), body(50_000)).expect("written");
-    for tail in ["head -1", "grep -q word7"] {
+    for tail in ["head -1", "while read -r line; do case $line in *word7*) exit ;; esac; done"] {
         let script = format!(
             "(llm-stream --replay body.sse | tc-detect --checker first-chunk | tc-accumulate --keep-deltas; echo \"${{PIPESTATUS[*]}}\" >status) | ({tail})"
         );

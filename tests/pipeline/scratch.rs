@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
-use crate::bins;
+use crate::{bins, needs};
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -66,6 +66,6 @@ pub fn wait_for(from: &mut impl Read, text: &str) {
 }
 
 pub fn kill(signal: &str, process: &str) {
-    let status = Command::new("kill").args([signal, "--", process]).status().expect("kill runs");
+    let status = needs::kill().args([signal, "--", process]).status().expect("kill runs");
     assert!(status.success());
 }

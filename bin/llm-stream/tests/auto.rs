@@ -163,7 +163,7 @@ fn a_server_that_tells_nothing_is_asked_natively() {
     let server = Server::new(vec![vec![Step::UntilClosed(closed)]]);
     let child = home.asking(&server.url, &["--probe"]).spawn().unwrap();
     server.requests.recv_timeout(GUARD).unwrap();
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(kill().args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let ran = finish(child, None);
     assert_eq!((ran.status, ran.stdout.as_str(), ran.stderr.as_str()), (143, "", ""));
     is_closed.recv_timeout(GUARD).unwrap();

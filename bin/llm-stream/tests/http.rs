@@ -6,7 +6,6 @@ mod scripted;
 
 use scripted::*;
 use std::io::BufReader;
-use std::process::Command;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -297,7 +296,7 @@ fn a_signal_closes_what_is_open() {
         let mut child = asking(&server, &["Hi"]).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         until(&mut stdout, "content_delta");
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(kill().args([signal, &child.id().to_string()]).status().unwrap().success());
         let ran = finish(child, Some(stdout));
         assert_eq!((ran.status, ran.stderr.as_str()), (status, ""));
         assert_eq!(ran.event("stream_end")["finish_reason"], "cancelled");

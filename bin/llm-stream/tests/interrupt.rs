@@ -18,7 +18,7 @@ fn start(args: &[&str]) -> (Child, ChildStdin, BufReader<ChildStdout>) {
 }
 
 fn signal(child: &Child, signal: &str) {
-    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    assert!(kill().args([signal, &child.id().to_string()]).status().unwrap().success());
 }
 
 /// A tape of `n` answers, each with a pause of an hour after its first event.

@@ -6,7 +6,6 @@ mod scripted;
 
 use scripted::*;
 use std::io::BufReader;
-use std::process::Command;
 
 fn busy(header: &str) -> Vec<Step> {
     answer("429 Too Many Requests", &format!("{header}\r\n"), "{\"error\":{\"message\":\"slow down\"}}")
@@ -20,7 +19,7 @@ fn a_long_wait_is_announced_before_it_begins_and_a_signal_ends_it() {
     let line = until(&mut stdout, "\"warning\"");
     let says = "HTTP 429: slow down; asking again in 60 s (retry-after: 60)";
     assert!(line.contains("\"code\":\"retry_wait\"") && line.contains(says), "{line}");
-    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    assert!(kill().args(["-TERM", &child.id().to_string()]).status().unwrap().success());
     let ran = finish(child, Some(stdout));
     assert_eq!((ran.status, server.asked().len()), (143, 1), "{ran:?}");
     assert_eq!(ran.stderr, format!("llm-stream: {says}\n"));

@@ -8,7 +8,7 @@ use scripted::*;
 use serde_json::json;
 use std::fs::File as Handle;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const LOG: &str = "{\"role\":\"user\",\"content\":\"one\"}\n";
 
@@ -146,7 +146,7 @@ fn who_waits_at_a_terminal_is_told_for_what() {
     // Whoever reads the message may stop the command: nothing of the input so far is sent.
     for (signal, (child, _stdin, mut screen)) in stopped {
         reported(&mut screen);
-        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        assert!(kill().args([signal, &child.id().to_string()]).status().unwrap().success());
         let ran = finish(child, None);
         assert_eq!((ran.status, ran.stdout.as_str()), (if signal == "-INT" { 130 } else { 143 }, ""));
     }

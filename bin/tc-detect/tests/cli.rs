@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
+
 use std::io::{Read, Write};
 use std::process::{Command, Output, Stdio};
 
@@ -54,8 +57,8 @@ fn the_status_is_the_answer() {
         (&["-q"], &[other, other_end, START, TEXT, cut], 3),
         (&["-q"], &[], 3),
         (&["-q"], &[r#"{"type":"message","message":{"role":"user","content":"x"}}"#], 1),
-        (&["-q", "-c", "cmd:grep -q tool_call_delta"], &[START, TEXT, CALL, END], 0),
-        (&["-q", "-c", "cmd:grep -q no_such_thing"], &[START, TEXT, CALL, END], 1),
+        (&["-q", "-c", "cmd:case $(cat) in *tool_call_delta*) ;; *) exit 1 ;; esac"], &[START, TEXT, CALL, END], 0),
+        (&["-q", "-c", "cmd:case $(cat) in *no_such_thing*) ;; *) exit 1 ;; esac"], &[START, TEXT, CALL, END], 1),
         (&["-q", "-c", "cmd:exit 7"], &[START, TEXT, END], 3),
         (&["-q"], &[START, TEXT, END, START, CALL, END], 0),
         (&[], &[START, nothing, END], 1),
@@ -331,7 +334,7 @@ fn an_interrupt_ends_it_although_its_upstream_goes_on() {
     let mut stdout = child.stdout.take().unwrap();
     let mut block = vec![0; 1 << 16];
     assert!(stdout.read(&mut block).unwrap() > 0, "it is at work");
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert!(needs::kill().args(["-INT", &child.id().to_string()]).status().unwrap().success());
     while stdout.read(&mut block).unwrap() > 0 {}
     assert_eq!(child.wait().unwrap().code(), Some(130));
     let _ = endless.wait(); // it ends by SIGPIPE

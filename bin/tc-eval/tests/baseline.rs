@@ -1,5 +1,7 @@
 //! `--baseline` and `--save-baseline`, with a full disk, a second writer, and files that somebody damaged.
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod shell;
 
 use serde_json::Value;
@@ -48,6 +50,9 @@ fn a_baseline_has_a_line_for_each_stream_in_the_order_of_the_corpus() {
 
 #[test]
 fn the_same_run_differs_in_nothing_in_any_order_of_the_baseline() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = saved("baseline-same");
     let command = "tc-eval fixtures --checker first-chunk --checker full --format json --baseline";
     let same = json(&folder.good(&format!("{command} base")));
@@ -67,6 +72,9 @@ fn the_same_run_differs_in_nothing_in_any_order_of_the_baseline() {
 
 #[test]
 fn a_stream_that_was_right_fails_the_run_by_its_name() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = Folder::new("baseline-broken");
     // The answers of the whole reading in the name of the first chunk's: what a worse version would look like.
     folder.good("tc-eval fixtures --checker full --save-baseline full >report; sed '1s/full/first-chunk/' full > base");
@@ -96,6 +104,9 @@ fn a_stream_that_was_right_fails_the_run_by_its_name() {
 
 #[test]
 fn a_requirement_on_the_baseline_replaces_the_rule() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = Folder::new("baseline-require");
     folder.good("tc-eval fixtures --checker full --save-baseline full >report; sed '1s/full/first-chunk/' full > base");
     let command = "tc-eval fixtures --checker first-chunk --baseline base >report --require";
@@ -108,6 +119,9 @@ fn a_requirement_on_the_baseline_replaces_the_rule() {
 
 #[test]
 fn streams_that_are_new_or_gone_are_named_and_do_not_fail() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = saved("baseline-new");
     let edit = "sed '1d;$d' base | tail -n +6 > middle; n=$(wc -l < middle)";
     folder.good(&format!("{edit}; (head -n 1 base; cat middle; echo '{{\"end\":'$n'}}') > fewer"));
@@ -126,6 +140,9 @@ fn streams_that_are_new_or_gone_are_named_and_do_not_fail() {
 
 #[test]
 fn a_file_that_is_damaged_or_of_another_kind_is_one_line() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = saved("baseline-damaged");
     let count = folder.read("base").lines().count();
     for (make, says) in [
@@ -196,6 +213,9 @@ fn a_link_is_followed_permissions_are_kept_and_a_device_is_written() {
 
 #[test]
 fn a_failing_gate_keeps_its_baseline() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = Folder::new("baseline-ratchet");
     folder.good("tc-eval fixtures --checker full --save-baseline full >report; sed '1s/full/first-chunk/' full > base");
     let before = folder.read("base");
@@ -214,6 +234,9 @@ fn label(id: &str) -> String {
 
 #[test]
 fn hostile_ids_are_compared_and_printed_without_effect() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = Folder::new("baseline-hostile");
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     folder.write("body.sse", body);
@@ -241,6 +264,9 @@ fn hostile_ids_are_compared_and_printed_without_effect() {
 
 #[test]
 fn a_corpus_in_another_order_is_joined_in_little_memory() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = Folder::new("baseline-memory");
     let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     folder.write("body.sse", body);

@@ -1,5 +1,8 @@
 //! Checkers that are commands (`cmd:`), and decisions from a file: what they answer, how they fail, and that nothing of them is left.
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
+
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -111,6 +114,9 @@ if kind == 'stream_end' and not done: answer(False, f'{os.getpid()}', event=numb
 
 #[test]
 fn one_process_a_thread_answers_all_streams_with_their_places() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("places");
     let streams: Vec<_> = (0..40).map(|n| (format!("s{n}"), n % 3 == 0)).collect();
     let streams: Vec<_> = streams.iter().map(|(id, calls)| (id.as_str(), "four", *calls)).collect();
@@ -133,6 +139,9 @@ fn one_process_a_thread_answers_all_streams_with_their_places() {
 
 #[test]
 fn ids_may_hold_anything_and_may_be_equal_in_two_corpora() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("ids");
     let ids = ["a\nb", "\"quoted\\\"", "<script>\u{1b}[31m", "ümlaut \u{1f600}", "{\"type\":\"decision\"}", "-", " "];
     let streams = |calls: bool| ids.map(|id| (id, "text", calls));
@@ -146,6 +155,9 @@ fn ids_may_hold_anything_and_may_be_equal_in_two_corpora() {
 
 #[test]
 fn a_command_that_dies_leaves_its_stream_undecided_and_is_started_again() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("dies");
     let streams = [("a", "x", true), ("b", "die", true), ("c", "x", false), ("d", "die", false), ("e", "x", true)];
     let corpus = folder.corpus("corpus", &streams);
@@ -185,6 +197,9 @@ fn a_command_that_gives_nothing_is_given_up_after_three_streams() {
 
 #[test]
 fn full_pipes_and_silence_do_not_hang_a_run() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("pipes");
     let large = "y".repeat(3 << 20);
     let corpus = folder.corpus("corpus", &[("large", &large, true)]);
@@ -232,6 +247,9 @@ fn full_pipes_and_silence_do_not_hang_a_run() {
 
 #[test]
 fn what_counts_is_the_first_decision_of_the_stream_and_its_place_if_there_is_one() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("first");
     let corpus = folder.corpus("corpus", &[("a", "x", true)]);
     for (body, answer, last, event) in [
@@ -263,6 +281,9 @@ fn what_counts_is_the_first_decision_of_the_stream_and_its_place_if_there_is_one
 
 #[test]
 fn every_reading_of_a_stream_is_a_stream_of_its_own() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("split");
     let corpus = folder.corpus("corpus", &[("a", "several words", true), ("b", "w", true)]);
     let checker = folder.python(
@@ -294,6 +315,9 @@ fn all_end(mut reader: BufReader<std::fs::File>) {
 
 #[test]
 fn nothing_that_a_command_started_outlives_the_run() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("orphans");
     let corpus = folder.corpus("corpus", &[("a", "x", true)]);
     let checker = folder.python("mine.py", BY_CALL);
@@ -310,7 +334,7 @@ fn a_run_that_is_killed_takes_its_commands_along() {
         let folder = Folder::new(signal);
         let corpus = folder.corpus("corpus", &[("a", "x", true)]);
         let (mut run, reader) = held(&folder, &corpus, "trap '' INT TERM HUP; sleep 86400 & sleep 86400");
-        let killed = Command::new("kill").args(["-s", signal, &run.id().to_string()]).status().expect("kill runs");
+        let killed = needs::kill().args(["-s", signal, &run.id().to_string()]).status().expect("kill runs");
         assert!(killed.success(), "{signal}");
         run.wait().expect("it ends");
         all_end(reader);
@@ -373,6 +397,9 @@ fn what_is_wrong_with_a_checker_is_one_line() {
 
 #[test]
 fn a_folder_of_a_checker_is_the_folder_of_the_run() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new("cwd");
     let corpus = folder.corpus("corpus", &[("a", "x", true)]);
     folder.python("mine.py", BY_CALL);

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod run;
 
 use run::{Folder, root};
@@ -170,6 +172,9 @@ fn in_tag_mode_calls_are_read_from_the_text_and_checkers_see_the_text() {
 
 #[test]
 fn a_split_shows_where_it_changes_an_answer() {
+    if !needs::programs(&["jq"]) {
+        return;
+    }
     let folder = body(&[TEXT, CALL, STOP]);
     folder.write("index.ndjson", label("x", true, &json!({})));
     let depends = |checker: &str, split: &str| {
@@ -410,7 +415,7 @@ fn an_interrupt_ends_a_run_that_waits_for_its_index() {
     let folder = body(&[TEXT, STOP]);
     let mut child = folder.command(&["-", "-c", "full", "--list"]).stdin(Stdio::piped()).spawn().unwrap();
     let stdin = child.stdin.take().unwrap();
-    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let killed = needs::kill().args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
     let ran = run::Ran::of(child.wait_with_output().unwrap());
     drop(stdin);

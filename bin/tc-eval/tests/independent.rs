@@ -1,6 +1,8 @@
 //! Every number of a report is computed again from the list of answers, by `independent/check.py` with scikit-learn, scipy and
 //! statsmodels. Where Python has no such libraries the test reports that it is skipped (`.ci/run` installs them).
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod run;
 
 use run::{Folder, root};
@@ -20,10 +22,12 @@ fn python() -> Option<PathBuf> {
 
 #[test]
 fn other_libraries_compute_the_same_numbers() {
-    let Some(python) = python() else {
-        println!("skipped: no Python with numpy, scipy, scikit-learn and statsmodels");
+    let found = python();
+    let libraries = "Python with numpy, scipy, scikit-learn and statsmodels";
+    if !needs::installed(found.is_some(), libraries, "pip install them into target/statistics as .ci/run does") {
         return;
-    };
+    }
+    let python = found.unwrap_or_default();
     let folder = Folder::new();
     let corpus = root().join("fixtures").canonicalize().unwrap();
     let corpus = corpus.to_str().unwrap();

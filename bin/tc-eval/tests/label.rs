@@ -1,5 +1,7 @@
 //! `tc-eval label` as a user runs it.
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod run;
 
 use run::{Folder, Ran, root};
@@ -181,6 +183,9 @@ fn a_log_that_grows_keeps_its_confirmed_labels() {
 
 #[test]
 fn a_person_confirms_on_the_terminal() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new();
     folder.write("rec/a.sse", answer(r"I call \u001b[2J\u202eget_weather."));
     folder.write("rec/b.sse", call("Paris"));
@@ -205,6 +210,9 @@ fn a_person_confirms_on_the_terminal() {
 
 #[test]
 fn without_a_terminal_nothing_is_confirmed() {
+    if !needs::programs(&["setsid"]) {
+        return;
+    }
     let folder = Folder::new();
     folder.write("rec/a.sse", call("Paris"));
     folder.run(&["label", "rec", "--output", "rec/index.ndjson"]);

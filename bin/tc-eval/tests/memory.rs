@@ -1,5 +1,7 @@
 //! The memory of a run does not grow with the number of its streams.
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod run;
 
 use run::Folder;
@@ -34,6 +36,9 @@ fn corpus(folder: &Folder, times: usize) -> String {
 
 #[test]
 fn twenty_times_the_streams_take_no_more_memory() {
+    if !needs::programs(&["python3"]) {
+        return;
+    }
     let folder = Folder::new();
     let peak = |times: usize| {
         let index = corpus(&folder, times);

@@ -1,5 +1,7 @@
 //! Parts of a corpus: `--partial`, `tc-eval merge`, and what `docs/scale.md` says of both.
 
+#[path = "../../../tests/pipeline/needs.rs"]
+mod needs;
 mod shell;
 
 use shell::Folder;
@@ -11,14 +13,20 @@ const WHOLE: &str = "tc-eval fixtures --checker first-chunk --checker full --for
 /// A folder with the parts of every third label as a.part, b.part and c.part.
 fn parts(name: &str) -> Folder {
     let folder = Folder::new(name);
+    let labels = folder.read("fixtures/index.ndjson");
     for (place, part) in ["a", "b", "c"].into_iter().enumerate() {
-        folder.good(&format!("awk 'NR % 3 == {place}' fixtures/index.ndjson | {COUNT} > {part}.part"));
+        let third: Vec<&str> = labels.lines().skip(place).step_by(3).collect();
+        folder.write("third", &(third.join("\n") + "\n"));
+        folder.good(&format!("{COUNT} < third > {part}.part"));
     }
     folder
 }
 
 #[test]
 fn any_division_in_any_order_gives_the_report_of_one_run() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = parts("merge-any");
     let whole = folder.good(WHOLE);
     let merged = |parts: &str| folder.good(&format!("tc-eval merge --format json {parts}"));
@@ -45,7 +53,7 @@ fn any_division_in_any_order_gives_the_report_of_one_run() {
 fn requirements_hold_for_the_sum() {
     let folder = parts("merge-require");
     let merge = "tc-eval merge a.part b.part c.part --format json --require";
-    let streams = folder.good("grep -c . fixtures/index.ndjson");
+    let streams = folder.good("wc -l <fixtures/index.ndjson");
     folder.good(&format!("{merge} 'streams=={}'", streams.trim()));
     let ran = folder.run(&format!("{merge} 'first-chunk:recall>=0.99'"));
     assert_eq!(ran.status, 1);
@@ -58,6 +66,9 @@ fn requirements_hold_for_the_sum() {
 
 #[test]
 fn what_is_not_a_part_of_this_corpus_is_one_line() {
+    if !needs::programs(&["sed"]) {
+        return;
+    }
     let folder = parts("merge-refused");
     folder.good("sed 's/first-chunk/other/' b.part > other; head -c -2 b.part > cut; cat a.part b.part a.part > twice");
     folder.good("sed 's/\"version\":\"[^\"]*\"/\"version\":\"0.0.9\"/' b.part > version; : > empty; cat a.part <(echo) cut > second");
@@ -115,8 +126,7 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
     assert_eq!(blocks.len(), 4, "the commands of docs/scale.md");
     for (number, block) in blocks.iter().enumerate() {
         let folder = Folder::new(&format!("merge-page-{number}"));
-        if block.contains("parallel --pipepart") && folder.run("command -v parallel").status != 0 {
-            println!("skipped: GNU parallel is missing");
+        if !needs::script("a block of docs/scale.md", block) {
             continue;
         }
         let script = block.replace("tc-eval merge", "tc-eval merge --format json");
@@ -134,8 +144,8 @@ fn the_commands_of_the_page_give_the_report_of_one_run() {
 #[test]
 fn the_script_for_spark_gives_the_report_of_one_run() {
     let folder = Folder::new("merge-spark");
-    if folder.run("python3 -c 'import pyspark' && java -version").status != 0 {
-        println!("skipped: pyspark or java is missing");
+    let is_here = folder.run("python3 -c 'import pyspark' && java -version").status == 0;
+    if !needs::installed(is_here, "pyspark or java", "pip install pyspark, and install a Java runtime") {
         return;
     }
     let [script] = &blocks("python")[..] else { panic!("one script in docs/scale.md") };
@@ -145,7 +155,7 @@ fn the_script_for_spark_gives_the_report_of_one_run() {
     let run = |arguments: &str| folder.run(&format!("{spark} {arguments} 2>err"));
     let ran = run("fixtures/index.ndjson \"$PWD/fixtures\" 5 --checker first-chunk --checker full");
     assert_eq!(ran.status, 0, "{}", folder.read("err"));
-    let count = folder.good("grep -c . fixtures/index.ndjson");
+    let count = folder.good("wc -l <fixtures/index.ndjson");
     let whole =
         format!("{} --require 'streams=={}'", WHOLE.replace("tc-eval fixtures", "tc-eval $PWD/fixtures"), count.trim());
     assert_eq!(ran.out, folder.good(&whole));

@@ -13,6 +13,7 @@ mod records;
 mod spill;
 
 pub use cache::Cache;
+pub use lock::Locks;
 pub use log::Log;
 pub use outputs::{Outputs, Readable};
 pub use records::Records;

@@ -4,7 +4,8 @@
 
 mod harness;
 
-use harness::users::{is_root, skip};
+use harness::needs::{self, skip};
+use harness::users::is_root;
 use harness::{Dir, Live, START, call, one, run_in, script, tool, turn, wait_until};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -52,8 +53,8 @@ print('held')";
 #[test]
 fn memory_that_no_process_owns_counts_where_a_control_group_can_be_made() {
     let Some(_) = folder("memory") else { return };
-    if !std::process::Command::new("/usr/bin/python3").arg("--version").status().is_ok_and(|s| s.success()) {
-        return skip("/usr/bin/python3 is missing");
+    if !needs::programs(&["/usr/bin/python3"]) {
+        return;
     }
     let limited = tool("hold", &["/usr/bin/python3", "-c", SHARED], json!({"limits": {"memory": "64M"}}));
     let out = one(&limited, &json!({}));

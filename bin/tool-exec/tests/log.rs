@@ -4,7 +4,9 @@
 
 mod harness;
 
-use harness::{Dir, END, Live, Out, START, call, command, events, message, put, run_in, script, turn, wait_until};
+use harness::{
+    Dir, END, Live, Out, START, call, command, command_as, events, kill, message, put, run_in, script, turn, wait_until,
+};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -29,7 +31,11 @@ fn shape(text: &str, kinds: &[&str]) -> String {
 #[test]
 fn the_log_is_the_output_byte_for_byte_and_has_each_start_before_it_happens() {
     let dir = Dir::new();
-    let look = script("look", "grep -c '\"tool_use\".*\"tool_id\":\"a\"' log; tail -c 1 log | od -An -c", json!({}));
+    let look = script(
+        "look",
+        "while read -r line; do case $line in *'\"tool_use\"'*'\"tool_id\":\"a\"'*) echo 1 ;; esac; done <log; tail -c 1 log | od -An -c",
+        json!({}),
+    );
     let input = turn(&[("a", "look", json!({}))]);
     let out = run_in(&dir, std::slice::from_ref(&look), &input, &["--log", "log", "--no-time"]);
     assert_eq!((out.status, out.outcome("a").1), (0, "1\n  \\n\n"), "{}", out.errors);
@@ -100,6 +106,46 @@ fn the_log_goes_on_where_the_reader_of_the_output_leaves() {
     let kinds = ["tool_use", "tool_result", "message"];
     let want = "message tool_use:a tool_result:a message:a tool_use:b tool_result:b message:b";
     assert_eq!(shape(&log, &kinds), want, "{log}");
+}
+
+#[test]
+fn a_stream_that_its_reader_leaves_is_no_failure_and_ends_the_loop() {
+    let dir = Dir::new();
+    let mut live = Live::new(&dir, &[put("write")], &["--log", "log"]);
+    live.send(START);
+    live.send(r#"{"type":"content_delta","text":"a"}"#);
+    live.until("content_delta");
+    // The input stays open, and its stream has not ended.
+    assert_eq!(live.leave(), 1);
+    assert!(dir.read("log").contains("content_delta"));
+}
+
+#[test]
+fn a_process_that_tool_exec_leaves_behind_holds_no_lock_that_it_was_handed() {
+    let dir = Dir::new();
+    dir.write("lock", "");
+    dir.write("in", turn(&[("a", "wait", json!({}))]));
+    let wait = script("wait", "trap '' TERM; : >runs; while :; do sleep 0.01; done", json!({}));
+    let mut shell = Command::new("bash");
+    // As react locks its log: a file that the commands inherit.
+    shell.args(["-c", "exec {lock}<>lock; \"$@\" --lock-input <&$lock && exec \"$@\" in", "bash"]);
+    shell.arg(env!("CARGO_BIN_EXE_tool-exec"));
+    let mut child = command_as(shell, &dir, &[wait], &[]).spawn().unwrap();
+    wait_until("the call runs", || dir.path("runs").exists());
+    let lock = std::fs::File::open(dir.path("lock")).unwrap();
+    let take = || rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive);
+    assert!(take().is_err(), "it is locked while the command runs");
+    // Its supervisors have to end the call, which takes them a while.
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let signal = |signal| children.split(' ').filter_map(|pid| pid.parse().ok()).for_each(|pid| kill(pid, signal));
+    signal("STOP");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("the lock is held", || take().is_ok());
+    assert!(!dir.processes().is_empty());
+    signal("CONT");
+    wait_until("the call ends", || dir.processes().is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod harness;
 mod server;
 
-use harness::{Dir, Out, code, events, kill, message, wait_until};
+use harness::{Dir, Out, code, events, kill, message, needs, wait_until};
 use serde_json::{Value, json};
 use server::{entry, listed, locked, processes, with_tools, write_tools};
 use std::io::{BufRead, BufReader, Read};
@@ -121,8 +121,7 @@ print(os.readlink("/proc/self/ns/pid"))"#;
 
 #[test]
 fn a_command_of_a_tool_that_finds_the_socket_is_not_served() {
-    if !Command::new("python3").arg("--version").output().is_ok_and(|out| out.status.success()) {
-        eprintln!("skipped: python3 is missing");
+    if !needs::programs(&["python3"]) {
         return;
     }
     let dir = Dir::new();
@@ -137,7 +136,7 @@ fn a_command_of_a_tool_that_finds_the_socket_is_not_served() {
     assert!(dir.read("beside").contains("refused"), "a process beside the hub gets an answer: {}", dir.read("beside"));
     let output = out.outcome("a").1;
     if output.contains(std::fs::read_link("/proc/self/ns/pid").unwrap().to_str().unwrap()) {
-        eprintln!("skipped: there are no PID namespaces here");
+        needs::skip("there are no PID namespaces here");
         return;
     }
     assert!(output.contains("pid:[") && !output.contains("refused"), "{output}");

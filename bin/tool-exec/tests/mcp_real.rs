@@ -6,7 +6,7 @@
 mod harness;
 mod server;
 
-use harness::{Dir, run_command, wait_until};
+use harness::{Dir, needs, run_command, wait_until};
 use serde_json::{Value, json};
 use server::{command, lock, run_calls};
 use std::net::{TcpListener, TcpStream};
@@ -18,12 +18,9 @@ fn npm(package: &str) -> Option<PathBuf> {
     let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/mcp-servers");
     let folder = std::env::var_os("MCP_SERVERS").map_or_else(beside, PathBuf::from);
     let path = folder.join("node_modules/@modelcontextprotocol").join(package).join("dist/index.js");
-    let node = Command::new("node").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    let is_there = path.is_file() && node.is_ok_and(|status| status.success());
-    if !is_there {
-        eprintln!("skipped: node or {} is missing, see docs/mcp.md", path.display());
-    }
-    is_there.then_some(path)
+    let servers = "the servers of modelcontextprotocol";
+    let is_here = needs::programs(&["node"]) && needs::installed(path.is_file(), servers, "see docs/mcp.md");
+    is_here.then_some(path)
 }
 
 /// A server that is ended with the test.

@@ -172,7 +172,7 @@ fn results_as_they_are_done() {
 #[test]
 fn only_so_many_run_at_once() {
     let dir = Dir::new();
-    let count = "echo x >>running; wc -l <running; sleep 0.05; sed -i '$d' running";
+    let count = "echo x >>running; wc -l <running; sleep 0.05; truncate -s -2 running";
     let calls: Vec<(String, Value)> = (0..6).map(|n| (format!("c{n}"), json!({}))).collect();
     let calls: Vec<(&str, &str, Value)> = calls.iter().map(|(id, a)| (id.as_str(), "count", a.clone())).collect();
     let out = run_in(&dir, &[script("count", count, json!({}))], &turn(&calls), &["--jobs", "1"]);

@@ -208,8 +208,8 @@ fn no_line_of_a_secret_of_several_lines_is_in_a_result() {
         "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\nAQEFAASCBKcwggSjAgEAAoIB\n-----END PRIVATE KEY-----";
     for line in [
         "printenv MY_KEY",
-        "printenv MY_KEY | sed 1d",
-        "printenv MY_KEY | sed 's/$/\\r/'",
+        "printenv MY_KEY | tail -n +2",
+        "printenv MY_KEY | while read -r line; do printf '%s\\r\\n' \"$line\"; done",
         "printenv MY_KEY | tail -n 2",
     ] {
         let (result, text) = printed(line, &[("MY_KEY", pem)]);

@@ -25,6 +25,8 @@ pub(crate) struct Story<P> {
     has_unnamed: bool,
     /// A decision, held back until the text that it would interrupt is complete.
     decision: Option<(Who, String)>,
+    /// The stream of the last error, which says why that stream is cut.
+    failed: Option<Who>,
     /// Tokens of all turns, by the provider's count.
     read: u64,
     written: u64,
@@ -38,6 +40,7 @@ impl<P: Page> Story<P> {
             turns: Vec::new(),
             has_unnamed: false,
             decision: None,
+            failed: None,
             read: 0,
             written: 0,
         }
@@ -193,7 +196,10 @@ impl<P: Page> Story<P> {
             Payload::StreamStart(_) => self.stream_start(event, out),
             Payload::StreamEnd(end) => self.stream_end(event, end.finish_reason, out),
             Payload::Warning(w) => self.notice(event, out, Tone::Warning, [w.source, w.message, w.code]),
-            Payload::Error(e) => self.notice(event, out, Tone::Error, [e.source, e.message, e.code]),
+            Payload::Error(e) => {
+                self.failed = Some(Who::of(event));
+                self.notice(event, out, Tone::Error, [e.source, e.message, e.code]);
+            }
             Payload::Decision(decision) => {
                 let answer = if decision.tool_call { "a tool call" } else { "no tool call" };
                 let text = format!("{answer} ({}: {})", decision.checker.str(), decision.reason.str());
@@ -222,10 +228,12 @@ impl<P: Page> Story<P> {
             self.calls.cancel(event);
         }
         self.end_turn(event, out, true);
+        let is_reported = self.failed.take_if(|who| who.shares_stream(event)).is_some();
         let why = match reason {
             FinishReason::Length => "the answer was cut at the token limit",
             FinishReason::ContentFilter => "the provider's content filter stopped the answer",
             FinishReason::Cancelled => "cancelled",
+            FinishReason::Cut if is_reported => return,
             FinishReason::Cut => "the connection ended before the answer did",
             FinishReason::Stop | FinishReason::ToolCalls | FinishReason::Error => return,
         };

@@ -3,8 +3,11 @@
 #![allow(dead_code, unused_imports, reason = "each test file uses its part")]
 
 mod gzip;
+#[path = "../../../../tests/pipeline/needs.rs"]
+mod needs;
 
 pub use gzip::{gzip, gzip_run};
+pub use needs::kill;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -197,7 +200,7 @@ pub fn finish(child: Child, stdout: Option<BufReader<ChildStdout>>) -> Ran {
     let (done, wait) = channel();
     std::thread::spawn(move || {
         if wait.recv_timeout(GUARD).is_err() {
-            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+            let _ = kill().args(["-KILL", &pid.to_string()]).status();
         }
     });
     let mut rest = String::new();

@@ -220,6 +220,12 @@ impl Session<'_> {
             return Err(Failure::Write(std::io::Error::from(e.kind())).into());
         }
         let (tally, error) = (self.calls.plan.tally(), self.reader.has_failed());
+        // The input was read no further since the reader of the output has gone: nobody waits for the rest, or for another turn.
+        let is_left = matches!(self.out.failure(), Some(Failure::Gone)) && tally.is_failure() && !error;
+        if is_left && signal.is_none() {
+            self.calls.runners.servers.backend.close().await;
+            return Ok(Status::No);
+        }
         if let Some(why) = failure::why(&tally, error || signal.is_some()) {
             stdio::message("tool-exec", &why);
         }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "tests, each of which uses a part")]
 
+#[path = "../../../../tests/pipeline/needs.rs"]
+pub mod needs;
 pub mod places;
 pub mod users;
 
@@ -310,7 +312,7 @@ impl Live {
 }
 
 pub fn kill(pid: u32, signal: &str) {
-    Command::new("kill").args(["-s", signal, &pid.to_string()]).status().unwrap();
+    needs::kill().args(["-s", signal, &pid.to_string()]).status().unwrap();
 }
 
 /// Whether the process of that number runs; a zombie does not.

@@ -1,7 +1,6 @@
 //! Where a test runs `tool-exec`: as this user or an ordinary one, on systems that allow more or less.
 
-use super::Dir;
-use std::io::Write;
+use super::{Dir, needs};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -68,8 +67,12 @@ impl Place {
     }
 }
 
-/// The places that this machine has. Those that it lacks are named on standard error.
+/// The places that this machine has. Those that it lacks are reported as skipped.
 pub fn places() -> Vec<Place> {
+    // Without the first nobody knows what the machine has; tools run the second.
+    if !needs::programs(&["unshare", "setsid"]) {
+        return Vec::new();
+    }
     let is_root = rustix::process::geteuid().is_root();
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let users =
@@ -79,7 +82,13 @@ pub fn places() -> Vec<Place> {
     let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
     let mut all = Vec::new();
     for (is_ordinary, user) in users.into_iter().take(if is_root { 2 } else { 1 }) {
+        if !user.is_empty() && !needs::programs(&["setpriv"]) {
+            continue;
+        }
         for (name, refused) in refusals {
+            if refused > 0 && !needs::programs(&[python]) {
+                continue;
+            }
             let mut before = user.clone();
             if refused > 0 {
                 before.extend(words(&[python, "-c", REFUSE, &refused.to_string()]));
@@ -89,8 +98,7 @@ pub fn places() -> Vec<Place> {
             }
             let place = Place { name, is_ordinary, has_namespaces: refused == 0, has_scope: refused < 2, before };
             if !place.works("test", &["-x", env!("CARGO_BIN_EXE_tool-exec")]) {
-                let why = "this machine lacks what it needs (setpriv, python3, a program that all may run)";
-                let _ = writeln!(std::io::stderr(), "SKIPPED, {why}: {place:?}");
+                needs::skip(&format!("{place:?}: an ordinary user cannot run tool-exec and python3 here"));
                 continue;
             }
             let unshare: &[&str] = if is_ordinary { &["-Urpf", "true"] } else { &["-pf", "true"] };

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "tests, each of which uses a part")]
 
-use crate::harness::{Dir, Out, code, events, wait_until};
+use crate::harness::{Dir, Out, code, events, needs, wait_until};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -84,13 +84,11 @@ impl Terminal {
     }
 }
 
-/// Whether a terminal can be made here; tests that need one say why they are skipped.
+/// Whether a terminal can be made here.
 pub fn can_have_a_terminal() -> bool {
-    let has_setsid = Command::new("setsid").arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success());
     let has_pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).is_ok();
-    #[allow(clippy::print_stderr, reason = "a test")]
-    if !has_setsid || !has_pty {
-        eprintln!("skipped: setsid of util-linux, or a pseudo-terminal, is missing");
+    if !has_pty {
+        needs::skip("there are no pseudo-terminals here");
     }
-    has_setsid && has_pty
+    has_pty && needs::programs(&["setsid"])
 }

@@ -1,6 +1,6 @@
 //! The users that a test runs as: this one, and where that is root an ordinary one too.
 
-use super::Dir;
+use super::{Dir, needs};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
@@ -16,15 +16,6 @@ pub enum User {
 
 pub fn is_root() -> bool {
     String::from_utf8(Command::new("id").arg("-u").output().unwrap().stdout).unwrap().trim() == "0"
-}
-
-pub fn has(program: &str) -> bool {
-    Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success()
-}
-
-/// Why a test does less here than it could.
-pub fn skip(what: &str) {
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED: {what}\n").as_bytes());
 }
 
 /// A folder that every user may use.
@@ -59,5 +50,9 @@ pub fn users() -> Vec<User> {
     let becomes = |mut command: Command| command.output().is_ok_and(|out| out.status.success());
     let mut trial = Command::new("setpriv");
     trial.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "true"]);
-    if is_root() && becomes(trial) { vec![User::This, User::Nobody] } else { vec![User::This] }
+    if is_root() && needs::programs(&["setpriv"]) && becomes(trial) {
+        vec![User::This, User::Nobody]
+    } else {
+        vec![User::This]
+    }
 }

@@ -40,7 +40,7 @@ struct Plain {
     last: Option<TextBlock>,
     /// Line feeds at the end of the output; two before the first word, which needs no empty line before it.
     feeds: usize,
-    /// What is shown of each call: 0 nothing, 1 its start, 2 its end.
+    /// What is shown of each call: 0 nothing, 1 its start, 2 that it waits for a person, 3 its end.
     shown: Vec<u8>,
 }
 
@@ -146,8 +146,9 @@ impl Page for Plain {
         // `tool-exec` answers a refused call; without it the refusal is the end of the call.
         let ended =
             call.is_closed && (matches!(call.state, CallState::Refused(_)) || call.is_cancelled || call.is_lost);
-        if self.shown[at] == 1 && (call.has_ended() || ended) {
-            self.shown[at] = 2;
+        let next = if matches!(&call.state, CallState::Ended(status) if status == "pending") { 2 } else { 3 };
+        if (1..next).contains(&self.shown[at]) && (call.has_ended() || ended) {
+            self.shown[at] = next;
             let (sign, style, mut status) = card::status(call, self.no_time);
             if sign == card::DONE && !status.starts_with("done") {
                 status.insert_str(0, "done, ");
