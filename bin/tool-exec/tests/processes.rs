@@ -207,7 +207,7 @@ fn a_home_of_1500_levels_is_removed() {
 #[test]
 fn a_blocked_reader_stops_no_timeout() {
     let dir = Dir::new();
-    let text = "touch begun; i=0; while [ $i -lt 3000 ]; do head -c 1000 /dev/zero | tr '\\0' x; i=$((i+1)); done; touch written; exec sleep 1000";
+    let text = "touch begun; i=0; while [ $i -lt 300 ]; do head -c 10000 /dev/zero | tr '\\0' x; i=$((i+1)); done; touch written; exec sleep 1000";
     let tool = script("t", text, json!({"timeout": "20s", "max_output": "8M"}));
     let quick = script("q", "touch q; sleep 1000", json!({"timeout": "1s"}));
     let mut live = Live::new(&dir, &[tool, quick], &["--progress", "--max-result", "8M"]);
