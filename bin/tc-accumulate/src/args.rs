@@ -96,6 +96,7 @@ impl Args {
             max_kept: Some(self.common.max_line.saturating_add(BESIDE_TEXT)),
             no_message: false,
             partial: self.partial,
+            taken_ids: Default::default(),
             shape: match self.shape {
                 As::Events => None,
                 As::Openai => Some(ResponseShape::Openai),
