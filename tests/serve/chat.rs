@@ -102,6 +102,8 @@ impl Chat {
                 "reasoning_content" => c.reasoning.push_str(piece),
                 "refusal" => c.refusal.push_str(piece),
                 "tool_calls" => self.calls(number, value),
+                // What a provider of this API has beside text and calls.
+                "annotations" | "audio" | "images" | "reasoning_details" => {}
                 _ => self.wrong(format!("a member that no client knows: {choice}")),
             }
         }

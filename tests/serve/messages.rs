@@ -130,6 +130,7 @@ impl Messages {
             "text_delta" => ("text", "text"),
             "thinking_delta" => ("thinking", "thinking"),
             "signature_delta" => ("thinking", "signature"),
+            "citations_delta" if block.kind == "text" && delta["citation"].is_object() => return,
             "input_json_delta" if block.kind == "server_tool_use" => ("server_tool_use", "partial_json"),
             "input_json_delta" => ("tool_use", "partial_json"),
             _ => ("", ""),

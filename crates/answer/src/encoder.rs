@@ -134,7 +134,9 @@ impl Encoder {
                 let kind = item.kind.str();
                 let is_own = page.api == front;
                 let data = item.data.text();
-                if is_own && page.front != Front::Chat {
+                // A client would run it: xAI writes its own searches so.
+                let is_like_a_call = matches!(&*kind, "function_call" | "custom_tool_call");
+                if is_own && page.front != Front::Chat && !is_like_a_call {
                     let has_come = page.front == Front::Messages
                         && Raw::parse(&data).is_ok_and(|data| comes_as_reasoning(&kind, data));
                     if !has_come {
@@ -147,7 +149,7 @@ impl Encoder {
                     turn.details(event, place, members, &mut |model, choice, step| {
                         page.write(model, choice, step, out);
                     });
-                } else if !is_own {
+                } else if !is_own || is_like_a_call {
                     turn.dropped.member(&kind);
                 }
             }

@@ -374,7 +374,7 @@ mod tests {
             ("exec sleep 1000", SHORT, "no answer within 0.2 s"),
             ("read -r line; exit 0", LONG, "it ended before it decided; it must read until its input ends"),
             ("kill -9 $$", LONG, "it was killed, or closed its output, before it decided"),
-            ("exec >&-; cat >/dev/null", LONG, "it was killed, or closed its output, before it decided"),
+            ("exec sleep 1000 >&-", LONG, "it was killed, or closed its output, before it decided"),
             ("exec no-such-command-here", LONG, "(exit status: 127): "),
             (r#"echo '{"type":"decision","tool_call":true}'"#, LONG, "its decision has no \"stream\""),
             (r#"echo '{"type":"decision","stream":"y"}'"#, LONG, "it decided about stream y"),

@@ -73,7 +73,7 @@ impl Direct {
         }
         let route = &self.provider.route;
         let reached = if route.is_local {
-            route.connect(QUESTION_TIME).await.map_err(|error| self.lost(&error))
+            route.connect(QUESTION_TIME).await.map_err(|error| self.failed(&error, None))
         } else {
             self.list().await.map(drop)
         };
@@ -158,11 +158,15 @@ impl Direct {
         self.network.is_some()
     }
 
-    /// The failure of a request without an answer.
+    /// The failure of a request without an answer, in words for a client.
     pub fn lost(&self, error: &Error) -> Failure {
+        self.failed(error, Some(&host_of(&self.provider.route.url)))
+    }
+
+    /// The same in words for whoever started the service, or for a client who reads the name of the `server`.
+    fn failed(&self, error: &Error, server: Option<&str>) -> Failure {
         let (status, code) = if error.is_timeout() { (504, TIMEOUT) } else { (502, UNREACHABLE) };
-        let message =
-            self.current().redactor().text(&sentence(error, Some(&host_of(&self.provider.route.url)))).into_owned();
+        let message = self.current().redactor().text(&sentence(error, server)).into_owned();
         Failure { status, code: code.to_owned(), message, ..Failure::default() }
     }
 

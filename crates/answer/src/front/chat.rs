@@ -136,6 +136,12 @@ impl StreamWriter for ChatStream {
                 merge(into, members.clone(), joins);
             }
             Step::End { reason, .. } => {
+                // The finish reason is alone in its chunk, but for what is of the choice.
+                let of_choice = std::mem::take(&mut self.waiting.of(choice).choice);
+                if !self.waiting.of(choice).message.is_empty() {
+                    self.delta(choice, model, out, |_| {});
+                }
+                self.waiting.of(choice).choice = of_choice;
                 self.choice(choice, model, out, |_| {}, |o| _ = o.str("finish_reason", reason_name(reason)));
             }
             Step::Extras(json) => self.envelope.chunk(model, out, |o| {

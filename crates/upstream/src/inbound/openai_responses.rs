@@ -54,6 +54,12 @@ struct Items {
     references: Vec<Reference>,
 }
 
+/// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`, `shell_call`, `apply_patch_call` and `computer_call` have no name:
+/// another provider reads the kind for it. What the provider ran has no `call_id`.
+fn is_call(kind: &str, item: &Value) -> bool {
+    matches!(kind, "function_call" | "custom_tool_call") || kind.ends_with("_call") && item.get("call_id").is_some()
+}
+
 impl Items {
     /// Ends the answer that is open.
     fn close(&mut self) {
@@ -85,8 +91,8 @@ impl Items {
         match kind {
             Some("message") => self.message(item, member, at, notes),
             Some("reasoning") => self.reasoning(item),
-            Some("function_call" | "custom_tool_call") => self.call(item, member, at, notes),
-            Some("function_call_output" | "custom_tool_call_output") => {
+            Some(kind) if is_call(kind, item) => self.call(item, member, at, notes),
+            Some(kind) if kind.ends_with("_call_output") => {
                 self.close();
                 let parts = output(item.get("output"), member, at, notes);
                 self.talk.push(result(get("call_id").unwrap_or_default(), parts));
@@ -104,7 +110,8 @@ impl Items {
 
     fn call(&mut self, item: &Value, member: &str, at: usize, notes: &mut Notes) {
         let get = |key: &str| item.get(key).and_then(Value::as_str);
-        let Some(name) = get("name").filter(|name| !name.is_empty()) else {
+        let of_kind = || get("type")?.strip_suffix("_call").filter(|kind| !matches!(*kind, "function" | "custom_tool"));
+        let Some(name) = get("name").or_else(of_kind).filter(|name| !name.is_empty()) else {
             notes.add(format!("{member}[{at}]: a call without a name is skipped"));
             return;
         };
@@ -115,7 +122,7 @@ impl Items {
             self.answer.call(id, &name, &arguments, Some(json!({"openai-responses": {"custom": true}})));
             return;
         }
-        let arguments = match item.get("arguments") {
+        let arguments = match ["arguments", "action", "operation"].into_iter().find_map(|key| item.get(key)) {
             Some(Value::String(text)) => text.clone(),
             Some(object @ Value::Object(_)) => object.to_string(),
             _ => "{}".to_owned(),
