@@ -154,7 +154,10 @@ impl OpenCalls {
         let has_arguments = delta.arguments.is_some_and(|a| !a.is_empty());
         let bound = self.bound_now(delta.index);
         if let Some(id) = id.as_deref().filter(|id| !id::is_blank(id)) {
-            if let Some(at) = self.of_id(id).and_then(|at| self.newest(at as u32).or_else(|| self.find(id))) {
+            let first = self.of_id(id);
+            if let Some((first, at)) =
+                first.and_then(|first| Some((first, self.newest(first as u32).or_else(|| self.find(id))?)))
+            {
                 // 1. A known id. Another name after the call's end is a second call under the same id. It must never run under
                 // the first call's name, so it gets a made id, and later deltas with the shared id belong to it.
                 let call = &self.list[at];
@@ -169,7 +172,7 @@ impl OpenCalls {
                     });
                     let second = self.begin_bound(delta.index, None, origin);
                     self.by_id.insert(id.into(), second as u32);
-                    self.list[second].shares_id_of = Some(at as u32);
+                    self.list[second].shares_id_of = Some(first as u32);
                     return Some(second);
                 }
                 self.bind(delta.index, at);

@@ -57,7 +57,15 @@ struct Items {
 /// Whether an item is a call that the client ran. Calls of the kinds `local_shell_call`, `shell_call`, `apply_patch_call` and `computer_call` have no name:
 /// another provider reads the kind for it. What the provider ran has no `call_id`.
 fn is_call(kind: &str, item: &Value) -> bool {
-    matches!(kind, "function_call" | "custom_tool_call") || kind.ends_with("_call") && item.get("call_id").is_some()
+    matches!(kind, "function_call" | "custom_tool_call")
+        || kind.ends_with("_call") && item.get("call_id").is_some_and(Value::is_string)
+}
+
+/// What a call without a name is called with: all members that not every item has.
+fn members_of_call(item: &Value) -> String {
+    let members = item.as_object().into_iter().flatten();
+    let own = members.filter(|(name, _)| !["type", "id", "call_id", "status"].contains(&name.as_str()));
+    Value::Object(own.map(|(name, value)| (name.clone(), value.clone())).collect()).to_string()
 }
 
 impl Items {
@@ -79,7 +87,7 @@ impl Items {
             Some("reasoning") => &["summary", "content"],
             Some("function_call") => &["call_id", "name", "namespace", "arguments"],
             Some("custom_tool_call") => &["call_id", "name", "namespace", "input"],
-            Some("function_call_output" | "custom_tool_call_output") => &["call_id", "output"],
+            Some(kind) if kind.ends_with("_call_output") => &["call_id", "output"],
             _ => &[],
         };
         if let Some(kind) = kind.filter(|_| !known.is_empty()) {
@@ -122,7 +130,8 @@ impl Items {
             self.answer.call(id, &name, &arguments, Some(json!({"openai-responses": {"custom": true}})));
             return;
         }
-        let arguments = match ["arguments", "action", "operation"].into_iter().find_map(|key| item.get(key)) {
+        let arguments = match item.get("arguments") {
+            None if get("name").is_none() => members_of_call(item),
             Some(Value::String(text)) => text.clone(),
             Some(object @ Value::Object(_)) => object.to_string(),
             _ => "{}".to_owned(),
