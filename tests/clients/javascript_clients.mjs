@@ -124,7 +124,8 @@ async function aiSdk(job) {
     text,
     refusal: '',
     reasoning: reasoningText ?? '',
-    calls: toolCalls.filter((c) => !c.providerExecuted).map((c) => [c.toolCallId, c.toolName, typeof c.input === 'string' ? c.input : JSON.stringify(c.input)]),
+    // The SDK takes a provider's own item `shell_call` for a call of its tool `shell`. Labels have calls of functions alone.
+    calls: toolCalls.filter((c) => !c.providerExecuted && c.toolName !== 'shell').map((c) => [c.toolCallId, c.toolName, typeof c.input === 'string' ? c.input : JSON.stringify(c.input)]),
     finish: finishReason,
     usage: usage && { input: usage.inputTokens, output: usage.outputTokens },
   };
