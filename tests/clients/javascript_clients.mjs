@@ -66,7 +66,7 @@ async function responses(job) {
   return {
     text: parts.map((p) => p.text ?? '').join(''),
     refusal: parts.map((p) => p.refusal ?? '').join(''),
-    reasoning: answer.output.filter((i) => i.type === 'reasoning').flatMap((i) => i.content ?? i.summary ?? []).map((p) => p.text).join(''),
+    reasoning: answer.output.filter((i) => i.type === 'reasoning').flatMap((i) => (i.content?.length ? i.content : (i.summary ?? []))).map((p) => p.text).join(''),
     calls: answer.output
       .filter((i) => i.type === 'function_call' || i.type === 'custom_tool_call')
       .map((c) => [c.call_id, c.name, c.type === 'function_call' ? c.arguments : JSON.stringify({ input: c.input })]),
@@ -101,6 +101,9 @@ const models = {
   messages: (base, model) => clientOf('ai-messages', base, () => createAnthropic({ baseURL: base + '/v1', apiKey: 'none' }))(model),
 };
 
+// What the SDK makes of a provider's own items `shell_call`, `local_shell_call` and `tool_search_call`. Labels have calls of functions alone.
+const OWN_TOOLS = ['shell', 'local_shell', 'tool_search'];
+
 async function aiSdk(job) {
   const tools = Object.fromEntries(job.tools.map((t) => [t.name, tool({ description: t.description, inputSchema: jsonSchema(t.parameters) })]));
   const request = { model: models[job.front](job.base, job.model), prompt: ASK, maxRetries: 0, ...(job.tools.length ? { tools } : {}) };
@@ -124,8 +127,7 @@ async function aiSdk(job) {
     text,
     refusal: '',
     reasoning: reasoningText ?? '',
-    // The SDK takes a provider's own item `shell_call` for a call of its tool `shell`. Labels have calls of functions alone.
-    calls: toolCalls.filter((c) => !c.providerExecuted && c.toolName !== 'shell').map((c) => [c.toolCallId, c.toolName, typeof c.input === 'string' ? c.input : JSON.stringify(c.input)]),
+    calls: toolCalls.filter((c) => !c.providerExecuted && !OWN_TOOLS.includes(c.toolName)).map((c) => [c.toolCallId, c.toolName, typeof c.input === 'string' ? c.input : JSON.stringify(c.input)]),
     finish: finishReason,
     usage: usage && { input: usage.inputTokens, output: usage.outputTokens },
   };

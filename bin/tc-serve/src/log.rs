@@ -199,6 +199,6 @@ pub fn fail(error: &anyhow::Error) {
     line.str("message", &format!("{error:#}")).bool("retryable", false);
     line.close();
     out.push(b'\n');
-    // The error is ignored: there is no other place for a message.
+    // A failure to write to standard error is ignored, since it could be reported nowhere else.
     let _ = std::io::stderr().lock().write_all(&out);
 }

@@ -476,6 +476,11 @@ fn a_client_gets_what_the_providers_answer_has_beside_text_where_its_api_has_a_p
     for member in ["\"token\":\"Hello\"", "url_citation", "base64,AAAA", "\"prompt_ms\":7", "\"cost\":0.25"] {
         assert_eq!(body.matches(member).count(), if member == "url_citation" { 2 } else { 1 }, "{member}: {body}");
     }
+    // openai-python puts the lists of deltas together by the index of their entries.
+    for list in ["annotations", "images"] {
+        let entries = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][list].as_array()).flatten();
+        assert_eq!(entries.map(|entry| &entry["index"]).collect::<Vec<_>>(), [&Value::from(0)], "{list}: {body}");
+    }
     let end = chunks.iter().find(|chunk| chunk["choices"][0]["finish_reason"] == "stop").unwrap();
     assert_eq!(end["choices"][0]["stop_reason"], "END");
 

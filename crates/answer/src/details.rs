@@ -158,9 +158,6 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
     }
     let mut out: Vec<(Place, Members)> = Vec::new();
     for (name, value) in members {
-        if (from, place) == (RESPONSES, Place::Answer) && REPEATED.contains(&name.as_str()) {
-            continue;
-        }
         let mapping = MAPPED.iter().find(|m| m.from == (from, place, name.as_str()) && m.to.0 == to);
         match mapping.and_then(|m| Some((m, (m.convert)(value.clone())?))) {
             // Each of a list of items comes by itself.
@@ -173,6 +170,7 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
             Some((mapping, value)) => {
                 out.push((mapping.to.1, Map::from_iter([(mapping.to.2.to_owned(), value)])));
             }
+            None if (from, place) == (RESPONSES, Place::Answer) && REPEATED.contains(&name.as_str()) => {}
             None if place == Place::Usage => lose_counts(to, &name, &value, lose),
             None => lose(&name),
         }
@@ -184,24 +182,30 @@ pub(crate) fn details_for(from: &str, to: &str, event: &Details<'_>, lose: &mut 
     out
 }
 
-/// The members of a response that repeat its request.
-const REPEATED: [&str; 20] = [
+/// The members of a request that a response of OpenAI Responses repeats.
+/// Source: <https://platform.openai.com/docs/api-reference/responses/object>.
+pub const REPEATED: [&str; 25] = [
+    "background",
+    "conversation",
+    "frequency_penalty",
     "instructions",
     "max_output_tokens",
     "max_tool_calls",
     "metadata",
     "parallel_tool_calls",
+    "presence_penalty",
     "previous_response_id",
     "prompt",
     "prompt_cache_key",
     "prompt_cache_retention",
-    "presence_penalty",
-    "frequency_penalty",
     "reasoning",
     "safety_identifier",
+    "service_tier",
     "store",
     "temperature",
     "text",
+    "tool_choice",
+    "tools",
     "top_logprobs",
     "top_p",
     "truncation",

@@ -15,7 +15,7 @@ mod step;
 mod turn;
 mod writer;
 
-pub use details::{Members, Place};
+pub use details::{Members, Place, REPEATED};
 pub use draft::{Block, ChoiceDraft, Draft};
 pub use dropped::Dropped;
 pub use encoder::{Encoder, Form};

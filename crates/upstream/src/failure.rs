@@ -148,10 +148,10 @@ impl Failure {
     }
 }
 
-/// What stands for the message of a body that has none.
+/// The message where the body of an error has none.
 const NO_MESSAGE: &str = "no message";
 
-/// What stands for the message of an error object that has none.
+/// The message where the error object has none.
 const UNNAMED: &str = "the provider reports an error";
 
 fn says_something(error: Raw<'_>) -> bool {

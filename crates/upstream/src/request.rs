@@ -80,7 +80,7 @@ pub fn request(api: Api, talk: &Conversation, options: &RequestOptions) -> Resul
         }
         None => (provider.body)(&talk, options),
     };
-    // What stands for the messages of a partial request is replaced by the client's own.
+    // The messages made of a partial request are replaced by those that the client wrote.
     let talk = if is_partial { Conversation::of(vec![Message::user("-")]) } else { gated(talk) };
     let mut body = made(if provider.has_refusals { talk } else { talk.with_refusals_as_text() })?;
     if let Some(verbatim) = verbatim {

@@ -11,7 +11,7 @@ use crate::asked::Asked;
 use crate::budget::FULL_MS;
 use crate::pipe::{EventLines, Output, Pipe, TextSearch};
 use ::upstream::{Api, InboundRequest, Message};
-use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName};
+use answer::{AnswerOptions, Encoder, Form, Front, NamespacedName, REPEATED};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::HeaderValue;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -171,32 +171,8 @@ pub(super) fn forwarded(api: Api, headers: &HeaderMap) -> Vec<(String, String)> 
     ::upstream::forwarded_headers(api).iter().filter_map(values).collect()
 }
 
-/// The members of a request that an answer of OpenAI Responses repeats.
-/// Source: <https://platform.openai.com/docs/api-reference/responses/object>.
+/// The members of a request that an answer of OpenAI Responses repeats, and their JSON.
 fn echo(body: &Bytes) -> Vec<(String, String)> {
-    const REPEATED: [&str; 21] = [
-        "background",
-        "conversation",
-        "instructions",
-        "max_output_tokens",
-        "max_tool_calls",
-        "metadata",
-        "parallel_tool_calls",
-        "previous_response_id",
-        "prompt_cache_key",
-        "reasoning",
-        "safety_identifier",
-        "service_tier",
-        "store",
-        "temperature",
-        "text",
-        "tool_choice",
-        "tools",
-        "top_logprobs",
-        "top_p",
-        "truncation",
-        "user",
-    ];
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).unwrap_or_default();
     let repeated = REPEATED.into_iter().filter_map(|name| Some((name, members.get(name)?.get())));
     repeated.filter(|(_, json)| *json != "null").map(|(name, json)| (name.to_owned(), json.to_owned())).collect()

@@ -46,7 +46,7 @@ impl Direct {
     /// The provider's list of models as it comes: the smallest request that needs its address, its key and its answer to be right.
     ///
     /// # Errors
-    /// Why there is no list. A status of [`lacks`] means that the provider answers, and has none.
+    /// Why the list could not be had. With a status of [`lacks`] the provider has answered, and has no such list.
     pub async fn list(&self) -> Result<String, Failure> {
         let request = models_request(self.provider.api, &self.current().request_options());
         self.fetch(request, Bytes::new(), MODELS).await

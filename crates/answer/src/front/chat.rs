@@ -16,6 +16,8 @@ use call::CallPlace;
 use envelope::Envelope;
 use event::payload::FinishReason;
 use event::{Choices, Object};
+use serde_json::Value;
+use std::collections::HashMap;
 
 /// The row of this API.
 pub(crate) const ROW: FrontRow = FrontRow {
@@ -34,6 +36,8 @@ struct ChatStream {
     places: Choices<CallPlace>,
     /// The details that wait for the next chunk of each choice.
     waiting: Choices<Waiting>,
+    /// How many entries of each list of a message were written.
+    entries: Choices<HashMap<String, usize>>,
     /// The provider's counts.
     counts: Members,
 }
@@ -52,6 +56,7 @@ impl ChatStream {
             include_usage: options.include_usage,
             places: Choices::default(),
             waiting: Choices::default(),
+            entries: Choices::default(),
             counts: Members::new(),
         }
     }
@@ -70,7 +75,8 @@ impl ChatStream {
         delta: impl FnOnce(&mut Object<'_>),
         end: impl FnOnce(&mut Object<'_>),
     ) {
-        let waiting = std::mem::take(self.waiting.of(choice));
+        let mut waiting = std::mem::take(self.waiting.of(choice));
+        number(&mut waiting.message, self.entries.of(choice));
         self.envelope.chunk(model, out, |o| {
             o.array("choices", |list| {
                 list.object(|o| {
@@ -83,6 +89,18 @@ impl ChatStream {
                 });
             });
         });
+    }
+}
+
+/// Gives each entry of a list its place in the message as `index`, by which openai-python puts the lists of a stream together; it raises without one.
+/// `written` is how many entries of each list came before.
+fn number(message: &mut Members, written: &mut HashMap<String, usize>) {
+    for (name, list) in message.iter_mut().filter_map(|(name, value)| Some((name, value.as_array_mut()?))) {
+        let next = written.entry(name.clone()).or_default();
+        for entry in list.iter_mut().filter_map(Value::as_object_mut) {
+            entry.entry("index").or_insert((*next).into());
+            *next += 1;
+        }
     }
 }
 

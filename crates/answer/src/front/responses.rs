@@ -278,7 +278,9 @@ impl Writer {
         let content = parts.len().saturating_sub(1);
         let Some(part) = parts.last_mut().filter(|part| !part.is_refusal) else { return };
         let first = part.annotations.len();
-        let list = std::mem::take(&mut self.annotations);
+        let end = part.text.chars().count();
+        let list: Vec<Value> =
+            std::mem::take(&mut self.annotations).into_iter().map(|annotation| cited(annotation, end)).collect();
         part.annotations.extend(list.iter().cloned());
         for (number, annotation) in list.iter().enumerate() {
             let json = annotation.to_string();
@@ -471,6 +473,21 @@ fn at(index: usize) -> i128 {
 }
 
 /// The whole response, made by the writer of the stream, so that the two have the same items.
+/// An annotation with all members that its type has: xAI names the address alone, and the AI SDK then refuses the whole answer. `end` is the length of the
+/// text before it, in characters.
+fn cited(mut annotation: Value, end: usize) -> Value {
+    if let Some(members) =
+        annotation.as_object_mut().filter(|members| members.get("type").is_some_and(|kind| kind == "url_citation"))
+    {
+        for (name, value) in [("start_index", end.into()), ("end_index", end.into()), ("title", Value::from(""))] {
+            if members.get(name).is_none_or(Value::is_null) {
+                members.insert(name.to_owned(), value);
+            }
+        }
+    }
+    annotation
+}
+
 fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
     let mut writer = Writer::new(options);
     let mut unread = Vec::new();

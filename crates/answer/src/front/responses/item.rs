@@ -179,9 +179,9 @@ impl Item {
             }
             Item::Own(_, members) => details::write(&mut o, members),
             // Reasoning has no status, which the API refuses when the item comes back.
-            Item::Reasoning { own: Some(own), .. } => {
+            Item::Reasoning { own: Some(own), text, .. } => {
                 o.close();
-                return own.clone();
+                return with_summary(own, text);
             }
             Item::Reasoning { text, carried, .. } => {
                 o.str("type", "reasoning").str("id", id).array("summary", |a| {
@@ -207,6 +207,20 @@ impl Item {
         o.close();
         text(out)
     }
+}
+
+/// A provider's item of reasoning, with `text` as its summary where it has none: the AI SDK reads nothing else of a whole answer. Encrypted reasoning is
+/// verified when it comes back, and stays as it is.
+fn with_summary(own: &str, text: &str) -> String {
+    let mut members = details::members(own.as_bytes());
+    let is_empty = |name: &str| {
+        members.get(name).is_none_or(|value| value.is_null() || value.as_array().is_some_and(Vec::is_empty))
+    };
+    if text.is_empty() || !is_empty("summary") || !is_empty("encrypted_content") {
+        return own.to_owned();
+    }
+    members.insert("summary".to_owned(), serde_json::json!([{"type": "summary_text", "text": text}]));
+    Value::from(members).to_string()
 }
 
 /// A list as JSON.
