@@ -49,7 +49,7 @@ impl Page {
 
     /// Takes the id of an answer of the provider `api`, if it stays.
     fn set_id(&mut self, api: &str, id: &str) {
-        // Some servers of chat completions send no id. Their stream then has the time as its id (digits alone), which is no id for a client.
+        // Some servers of chat completions send no id. Their stream then has the time (digits alone) as its id; a client gets our id.
         let is_time = self.front == Front::Chat && id.bytes().all(|b| b.is_ascii_digit());
         if !self.options.keeps_ids || api != self.front.name() || id.is_empty() || id == self.options.id || is_time {
             return;
