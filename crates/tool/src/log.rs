@@ -124,7 +124,14 @@ impl Log {
                         {
                             return;
                         }
-                        None => self.answered(key, |past| past.started && past.answer.is_none(), |past| past.sent),
+                        None => {
+                            // The result of a call that was refused has no start.
+                            let is_new = self.announced.contains(&key);
+                            let is_open = |past: &LoggedCall| {
+                                past.lacks_answer() && !is_new || past.started && past.answer.is_none()
+                            };
+                            self.answered(key, is_open, |past| past.sent)
+                        }
                     };
                     // The journal and the pipe may both have written the result to this log.
                     past.answer.get_or_insert_with(|| Rc::new(answer));
@@ -215,15 +222,18 @@ impl Log {
         let found = if file == 0 { None } else { past.range((*next).min(past.len())..).position(is_this) };
         *is_again = found.is_some();
         *next += found.map_or(0, |at| at + 1);
-        // A resumed run starts an unanswered call of the last message again, maybe after the `stream_start` of a response that failed before
-        // its first call.
-        let is_unanswered = |last: &LoggedCall| last.listed && last.started && last.answer.is_none();
-        let is_restart = past.back().is_some_and(is_unanswered) && !self.announced.contains(&key);
-        if !*is_again && !is_restart {
-            // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
-            let past = self.current(key, LoggedCall::is_over);
-            (past.started, past.time) = (true, past.time.or(time));
+        if *is_again {
+            return;
         }
+        // A run starts an unanswered call of the last message, maybe once more, and maybe after the `stream_start` of a response that failed
+        // before its first call.
+        let is_new = self.announced.contains(&key);
+        let past = match past.back_mut() {
+            Some(last) if last.lacks_answer() && !is_new => last,
+            // A start after a result is another call, even before its message. A call whose result waits for its message is the same call.
+            _ => self.current(key, LoggedCall::is_over),
+        };
+        (past.started, past.time) = (true, past.time.or(time));
     }
 
     /// The call that a result answers: the last call of that name if it is open, even where the next response has begun since, so that its
@@ -312,6 +322,13 @@ mod tests {
         // A resumed run may start the call again there.
         let resumed = log(&[&start("r1"), &asked, USED, &start("r2"), USED, RESULT]);
         assert!(resumed.last(&again).is_some_and(|past| past.started && past.answer.is_some()));
+        // Or for the first time, where the process died before its start.
+        let late = log(&[&start("r1"), &asked, &start("r2"), USED, RESULT, SENT]);
+        again.response = Some("r1".into());
+        assert!(late.last(&again).is_some_and(|past| past.started && past.sent));
+        // Or it was refused there: then its result has no start.
+        let refused = log(&[&start("r1"), &asked, &start("r2"), RESULT, SENT]);
+        assert!(refused.last(&again).is_some_and(|past| !past.started && past.sent));
         // What the next response starts under that id is another call, and its result is not one of the first.
         let call = r#"{"type":"tool_call","tool_id":"a","tool_name":"w","arguments":{"x":1}}"#;
         for announced in [call, &asked] {

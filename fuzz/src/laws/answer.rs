@@ -46,10 +46,12 @@ fn json(text: &str) -> Value {
     read_json(text).unwrap_or_else(|e| panic!("{e}: {text}"))
 }
 
-/// Half of a surrogate pair is JSON, but not for serde_json.
+/// Half of a surrogate pair is JSON, but not for serde_json. Behind an escaped backslash the same letters are text.
 fn read_json(text: &str) -> serde_json::Result<Value> {
-    serde_json::from_str(text)
-        .or_else(|_| serde_json::from_str(&text.replace("\\ud83d", "\\u003f").replace("\\ude00", "\\u003f")))
+    serde_json::from_str(text).or_else(|_| {
+        let parts = text.split(r"\\").map(|part| part.replace(r"\ud83d", r"\u003f").replace(r"\ude00", r"\u003f"));
+        serde_json::from_str(&parts.collect::<Vec<_>>().join(r"\\"))
+    })
 }
 
 fn text(value: &Value) -> &str {

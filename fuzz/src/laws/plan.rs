@@ -296,10 +296,6 @@ fn check(bytes: &[u8], turn: Turn) {
         }
     }
     // And a third run after that has nothing to do.
-    // Known: in a log that holds results of runs that never were, an id that a message lists twice can run once more.
-    if !honest {
-        return;
-    }
     let mut log = Log::default();
     begun.iter().chain(&next.log).for_each(|line| log.line(line));
     let mut third = Run::new(settings, ApprovalLevel::None, log);
