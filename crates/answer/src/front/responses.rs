@@ -472,7 +472,6 @@ fn at(index: usize) -> i128 {
     i128::try_from(index).unwrap_or_default()
 }
 
-/// The whole response, made by the writer of the stream, so that the two have the same items.
 /// An annotation with all members that its type has: xAI names the address alone, and the AI SDK then refuses the whole answer. `end` is the length of the
 /// text before it, in characters.
 fn cited(mut annotation: Value, end: usize) -> Value {
@@ -488,6 +487,7 @@ fn cited(mut annotation: Value, end: usize) -> Value {
     annotation
 }
 
+/// The whole response, made by the writer of the stream, so that the two have the same items.
 fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> Vec<u8> {
     let mut writer = Writer::new(options);
     let mut unread = Vec::new();
@@ -499,4 +499,23 @@ fn whole(options: &AnswerOptions, draft: &Draft, usage: &Usage, model: &str) -> 
     writer.envelope.set_model(model);
     writer.envelope.write(&writer.outcome(*usage), &writer.output, &mut out);
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::cited;
+    use serde_json::json;
+
+    #[test]
+    fn a_citation_has_all_members_of_its_type_and_others_stay() {
+        let bare = json!({"type": "url_citation", "url": "u", "title": null});
+        assert_eq!(
+            cited(bare, 3),
+            json!({"type": "url_citation", "url": "u", "title": "", "start_index": 3, "end_index": 3})
+        );
+        let whole = json!({"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 2});
+        assert_eq!(cited(whole.clone(), 3), whole);
+        let file = json!({"type": "file_citation", "file_id": "f"});
+        assert_eq!(cited(file.clone(), 3), file);
+    }
 }

@@ -254,3 +254,20 @@ impl EncryptedItem {
 fn text(json: Vec<u8>) -> String {
     String::from_utf8(json).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::with_summary;
+
+    #[test]
+    fn reasoning_gets_a_summary_only_where_it_has_none_and_is_not_encrypted() {
+        let bare = r#"{"type":"reasoning","id":"rs","summary":[],"content":[]}"#;
+        let summed = with_summary(bare, "Think.");
+        assert!(summed.contains(r#""summary":[{"text":"Think.","type":"summary_text"}]"#), "{summed}");
+        let own = r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"Own."}]}"#;
+        let sealed = r#"{"type":"reasoning","summary":[],"encrypted_content":"x"}"#;
+        for (item, text) in [(own, "Think."), (sealed, "Think."), (bare, "")] {
+            assert_eq!(with_summary(item, text), item);
+        }
+    }
+}
